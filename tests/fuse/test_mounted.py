@@ -71,6 +71,20 @@ def test_changes_of_the_other_side_show(namespace: Namespace, place: str) -> Non
             assert namespace.call("stat", f"{place}/f") == "!ENOENT"
 
 
+def test_what_is_kept_for_a_while_is_asked_for_anew_when_told(namespace: Namespace, place: str) -> None:
+    server = memory()
+    server.mkdir(server.root, "d", 0o755, Owner(0, 0))
+    with served(namespace, server, place, valid=lambda: 600.0) as mounted:
+        for turn in range(5):
+            write(server, "f", b"x" * turn)
+            mounted.new_epoch()
+            assert namespace.run(f"cd {place} && stat -c %s f && ls d/../").split() == [str(turn), "d", "f"]
+            server.unlink(server.root, "f")
+            mounted.new_epoch()
+            assert namespace.call("stat", f"{place}/f") == "!ENOENT"
+            assert namespace.call("stat", f"{place}/d/../d/f") == "!ENOENT"
+
+
 def test_a_reader_that_is_open_sees_a_change_it_is_told_of(namespace: Namespace, place: str) -> None:
     """A mapped file: the kernel asks nothing as long as it has the page, so it is told."""
     server = memory()

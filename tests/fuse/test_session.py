@@ -119,6 +119,17 @@ def test_how_long_things_may_be_kept(server: MemoryServer, private: bool) -> Non
     assert flags == (fuse.FOPEN_KEEP_CACHE if private else 0)
 
 
+@pytest.mark.parametrize(("minor", "kept"), [(43, (0, 0, 0, 0)), (44, (2, 2, 500_000_000, 500_000_000))])
+def test_names_are_kept_for_a_while_if_that_can_be_taken_back(
+    server: MemoryServer, minor: int, kept: tuple[int, ...]
+) -> None:
+    session = Session(server, Ticking(), valid=lambda: 2.5)
+    ask(session, init(minor))
+    assert lookup(session, b"f").numbers("<16xQQII") == kept
+    assert ask(session, request(fuse.GETATTR, 1, bytes(16))).numbers("<QI") == (kept[0], kept[2])
+    assert lookup(session, b"no").errno == (0 if any(kept) else ENOENT)
+
+
 def test_contents_are_kept_while_the_server_can_tell_that_they_are_the_same(server: MemoryServer) -> None:
     settled = True
 

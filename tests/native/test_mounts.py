@@ -98,6 +98,20 @@ def test_the_sandboxs_user_owns_the_files(tmp_path: Path, user: str) -> None:
     assert (tmp_path / "new").stat().st_uid == os.geteuid()
 
 
+def test_each_command_sees_what_was_changed_before_it(tmp_path: Path) -> None:
+    """Contents of the same length, too, and names that come and go, in directories that were just looked at."""
+    (tmp_path / "sub").mkdir()
+    mounts = {"/h": Mount.host(str(tmp_path)), "/o": Mount.overlay(Mount.host(str(tmp_path)))}
+    with Sandbox(tier="native", mounts=mounts) as sandbox:
+        for turn in range(15):
+            (tmp_path / "sub/f").write_text(f"turn {turn:03}\n")
+            (tmp_path / f"new{turn}").touch()
+            out = sandbox.exec(f"cat /h/sub/f /o/sub/f; ls /h/new{turn} /o/new{turn}").stdout
+            assert out == f"turn {turn:03}\n" * 2 + f"/h/new{turn}\n/o/new{turn}\n"
+            (tmp_path / f"new{turn}").unlink()
+            assert sandbox.exec(f"ls /h/new{turn} /o/new{turn}; ls /h").stdout == "sub\n"
+
+
 def test_programs_run_from_a_mount_and_map_it(tmp_path: Path) -> None:
     source = 'int main(void) { return __builtin_printf("compiled\\n") < 0; }'
     (tmp_path / "main.c").write_text(source)

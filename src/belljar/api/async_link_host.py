@@ -225,6 +225,8 @@ class AsyncLink:
         self._put(frame, fds, answer=True)
 
     def _put(self, frame: bytes, fds: Sequence[int], *, answer: bool = False) -> None:
+        if self.offers.native_mounts is not None:
+            self.offers.native_mounts.renew()
         if self._gone is not None:
             _close(fds)
             raise self._gone

@@ -185,6 +185,8 @@ class Link:
         self._put(frame, fds, answer=True)
 
     def _put(self, frame: bytes, fds: Sequence[int], *, answer: bool = False) -> int:
+        if self.offers.native_mounts is not None:
+            self.offers.native_mounts.renew()
         with self._queue_lock:
             if self._gone is None:
                 return self._outgoing.put(frame, fds, answer=answer)

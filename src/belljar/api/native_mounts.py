@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from belljar.abi.errno import EACCES, ENODEV, ENOTSUP, EPERM
 from belljar.abi.errors import Refused, SysError
 from belljar.abi.limits import Limits
 from belljar.abi.paths import basename, dirname, fsdecode, fsencode, join, normalise
 from belljar.abi.wire import LIST_PAGE
-from belljar.api.clock_host import wall_time
+from belljar.api.clock_host import monotonic, wall_time
 from belljar.api.errors import FileError, SandboxError
 from belljar.api.mounts import AGENT
 from belljar.api.offers import Offers
@@ -18,12 +18,17 @@ from belljar.kernel.fs.memory import MemoryServer
 from belljar.kernel.fs.overlay import OverlayServer
 from belljar.kernel.fs.overlay_changes import OverlayChanges
 from belljar.kernel.fs.quota import Quota
+from belljar.kernel.fs.remote import RemoteServer
+from belljar.kernel.fs.remote_cache import Cache
 from belljar.kernel.vfs.server import FileServer
 
 if TYPE_CHECKING:
     from belljar.api.operations import Steps
     from belljar.native.mounts_host import OwnersMounts
 
+CACHE_BYTES: Final = 16 << 20
+CACHE_ENTRIES: Final = 20_000
+"""Of one mounted directory of the host. The kernel keeps contents, too."""
 _UNCHANGING: Final = frozenset({"archive", "stored"})
 """Kinds of servers that nobody changes."""
 
@@ -32,8 +37,25 @@ def _now() -> int:
     return int(wall_time() * 1e9)
 
 
+class Built(NamedTuple):
+    """A server made of a recipe. `private`: only the sandbox can change it."""
+
+    server: FileServer
+    private: bool = False
+    caches: tuple[Cache, ...] = ()
+    """Those of the directories of the host that it shows, if they are all that others can change."""
+
+    def valid(self) -> float:
+        """Seconds for which what it says may be kept."""
+        return min(cache.remaining() for cache in self.caches)
+
+
 class NativeMounts:
-    """Builds servers from recipes, and has them served."""
+    """Builds servers from recipes, and has them served.
+
+    Directories of the host are asked through the same cache as on the virtual tier, and the kernel keeps what it was
+    told for as long as that does: until the owner says something, and half a second at most.
+    """
 
     def __init__(
         self,
@@ -44,22 +66,36 @@ class NativeMounts:
     ) -> None:
         self._served = served
         self._cwd = cwd
-        self._mounted: dict[str, list[FileServer]] = {}
+        self._mounted: dict[str, list[Built]] = {}
         self._quota = Quota(limits.file_bytes, limits.files)
         self._observe = observe
 
-    def build(self, recipe: object, offers: Offers) -> tuple[FileServer, bool]:
-        """The server of a recipe of `Mount.build`, and whether only the sandbox can change it. SandboxError."""
+    def renew(self) -> None:
+        """The owner says something, and may have changed files before that: have them asked for again."""
+        for pile in list(self._mounted.values()):
+            for built in list(pile):
+                for cache in built.caches:
+                    cache.renew()
+        self._served.new_epoch()
+
+    def build(self, recipe: object, offers: Offers) -> Built:
+        """The server of a recipe of `Mount.build`. SandboxError."""
         match recipe:
             case [b"memory"]:
-                return MemoryServer(_now, self._quota, owner=AGENT), True
+                return Built(MemoryServer(_now, self._quota, owner=AGENT), private=True)
             case [b"remote", int(number)] if (export := offers.exported(number)) is not None:
-                return export.server, export.server.kind in _UNCHANGING
+                if export.server.kind != "hostdir":
+                    return Built(export.server, private=export.server.kind in _UNCHANGING)
+                cache = Cache(monotonic, CACHE_BYTES, CACHE_ENTRIES)
+                served = RemoteServer(lambda message: export.serve(message, self._refused), cache=cache)
+                return Built(served, caches=(cache,))
             case [b"overlay", lower, upper]:
-                below, unchanging = self.build(lower, offers)
-                above, private = self.build([b"memory"] if upper is None else upper, offers)
+                below = self.build(lower, offers)
+                above = self.build([b"memory"] if upper is None else upper, offers)
+                known = all(layer.private or layer.caches for layer in (below, above))
                 try:
-                    return OverlayServer(below, above, _now), unchanging and private
+                    made = OverlayServer(below.server, above.server, _now)
+                    return Built(made, below.private and above.private, below.caches + above.caches if known else ())
                 except SysError as error:
                     raise SandboxError(f"can't make an overlay of these trees: {error}") from error
         raise SandboxError("this kind of mount is not on the native tier")
@@ -68,7 +104,8 @@ class NativeMounts:
         """The operation that mounts a recipe's tree at a path."""
         from belljar.api.operations import Work, ask, check_answer, mkdir
 
-        server, private = yield Work(lambda: self.build(recipe, offers))
+        built: Built = yield Work(lambda: self.build(recipe, offers))
+        server = built.server
         yield from mkdir(path, True)
         try:
             value = yield from ask(path, "fuse", fsencode(path), server.root.mode, read_only)
@@ -87,14 +124,15 @@ class NativeMounts:
                     number,
                     normalise(path),
                     server,
-                    private=private,
+                    private=built.private,
+                    valid=built.valid if built.caches else None,
                     read_only=read_only,
                     report=offers.report,
                     refused=self._refused,
                 )
             except (OSError, ValueError) as error:
                 raise SandboxError(f"can't mount at {path}: {error}") from error
-            self._mounted.setdefault(normalise(path), []).append(server)
+            self._mounted.setdefault(normalise(path), []).append(built)
 
         yield Work(serve)
 
@@ -118,7 +156,7 @@ class NativeMounts:
             place = dirname(place)
         if not self._mounted.get(place):
             raise SysError(ENOTSUP)
-        server = self._mounted[place][-1]
+        server = self._mounted[place][-1].server
         with self._served.guard(server):
             node = server.root
             for each in names:

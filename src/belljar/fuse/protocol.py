@@ -100,6 +100,9 @@ FALLOC_PUNCH_HOLE: Final = 2
 
 NOTIFY_INVAL_INODE: Final = 2
 NOTIFY_INVAL_ENTRY: Final = 3
+NOTIFY_INC_EPOCH: Final = 8
+EPOCHS_MINOR: Final = 44
+"""The first minor version in which a kernel can be told to look up all names anew."""
 
 IN_HEADER: Final = Struct("<IIQQIIIHH")
 OUT_HEADER: Final = Struct("<IiQ")
@@ -218,18 +221,22 @@ def pack_attr(stat: Stat) -> bytes:
     )  # fmt: skip
 
 
-def pack_entry(node: int, stat: Stat, seconds: int) -> bytes:
-    """A name's node. Numbers are used once, so their generation is always 0."""
-    return _ENTRY.pack(node, 0, seconds, seconds, 0, 0) + pack_attr(stat)
+def pack_entry(node: int, stat: Stat, valid: float) -> bytes:
+    """A name's node, for so many seconds. Numbers are used once, so their generation is always 0."""
+    seconds = int(valid)
+    fraction = int((valid - seconds) * NANO)
+    return _ENTRY.pack(node, 0, seconds, seconds, fraction, fraction) + pack_attr(stat)
 
 
-def pack_missing(seconds: int) -> bytes:
+def pack_missing(valid: float) -> bytes:
     """That a name does not exist, for so long."""
-    return _ENTRY.pack(0, 0, seconds, 0, 0, 0) + bytes(_ATTR.size)
+    seconds = int(valid)
+    return _ENTRY.pack(0, 0, seconds, 0, int((valid - seconds) * NANO), 0) + bytes(_ATTR.size)
 
 
-def pack_attributes(stat: Stat, seconds: int) -> bytes:
-    return _ATTR_VALID.pack(seconds, 0, 0) + pack_attr(stat)
+def pack_attributes(stat: Stat, valid: float) -> bytes:
+    seconds = int(valid)
+    return _ATTR_VALID.pack(seconds, int((valid - seconds) * NANO), 0) + pack_attr(stat)
 
 
 def pack_dirent(name: bytes, ino: int, offset: int, kind: int) -> bytes:
@@ -260,6 +267,11 @@ def pack_inval_inode(node: int) -> bytes:
     return _NOTIFY_HEADER.pack(_NOTIFY_HEADER.size + _INVAL_INODE.size, NOTIFY_INVAL_INODE, 0) + _INVAL_INODE.pack(
         node, 0, 0
     )
+
+
+def pack_inc_epoch() -> bytes:
+    """Tell the kernel to look up all names anew."""
+    return _NOTIFY_HEADER.pack(_NOTIFY_HEADER.size, NOTIFY_INC_EPOCH, 0)
 
 
 def pack_inval_entry(directory: int, name: bytes) -> bytes:

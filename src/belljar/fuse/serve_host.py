@@ -31,6 +31,7 @@ from belljar.fuse.protocol import (
     Malformed,
     Request,
     pack_error,
+    pack_inc_epoch,
     pack_reply,
     parse_request,
 )
@@ -226,9 +227,9 @@ class Served:
         with self._lock:
             if self._ended.is_set():
                 return
-            self._ended.set()
             os.close(self._fd)
             os.close(self._wake)
+            self._ended.set()
             stuck = self._stuck
         self._changed.set()
         if not stuck:
@@ -258,6 +259,13 @@ class Served:
                 _start(self._answer)
 
     # Changes that others made.
+
+    def new_epoch(self) -> None:
+        """Have the kernel ask anew for all names that it keeps for a while."""
+        with self._lock:
+            if self._session.has_epochs and not self._ended.is_set():
+                with suppress(OSError):
+                    os.write(self._fd, pack_inc_epoch())
 
     def invalidate(self, node: Node) -> None:
         """Have the kernel read attributes and contents of a file anew: others changed it."""

@@ -105,7 +105,9 @@ class Session:
     """Answers the requests of one mount, one at a time.
 
     `private`: nobody but this mount changes the tree, so the kernel may keep all that it was told. Otherwise it asks
-    each time, and keeps the contents of a file only as long as the server can tell that they are unchanged.
+    each time, and keeps the contents of a file only as long as the server can tell that they are unchanged. `valid`
+    says for how many seconds from now names and attributes may be kept nevertheless, if the kernel can be told to ask
+    anew before that (`new_epoch`).
     """
 
     def __init__(
@@ -114,6 +116,7 @@ class Session:
         now: Callable[[], int],
         *,
         private: bool = False,
+        valid: Callable[[], float] | None = None,
         read_only: bool = False,
         account: Account | None = None,
         report: Callable[[BaseException], None] | None = None,
@@ -122,7 +125,8 @@ class Session:
         self._server = complete(server)
         self._now = now
         self._private = private
-        self._seconds = fuse.FOREVER if private else 0
+        self._valid: Callable[[], float] = _for_ever if private else _not_at_all
+        self._valid_for_a_while = valid
         self._read_only = read_only
         self._account = account
         self._report = report
@@ -134,6 +138,8 @@ class Session:
         """Nodes that the reply under way tells the kernel of."""
         self._opened: list[int] = []
         self.started = False
+        self.has_epochs = False
+        """Whether the kernel keeps names for a while, and can be told to ask anew."""
         self._operations: dict[int, Callable[[Request], bytes]] = {
             fuse.LOOKUP: self._lookup,
             fuse.GETATTR: self._getattr,
@@ -265,7 +271,7 @@ class Session:
         stat = self._stat(node)
         number = self._nodes.give(node)
         self._given.append(number)
-        return fuse.pack_entry(number, stat, self._seconds)
+        return fuse.pack_entry(number, stat, self._valid())
 
     def _batch_forget(self, request: Request) -> bytes:
         (count,) = request.fields(fuse.BATCH_FORGET_IN)
@@ -282,12 +288,12 @@ class Session:
         try:
             return self._entry(self._server.walk(directory, name))
         except SysError as error:
-            if error.errno == ENOENT and self._private:
-                return fuse.pack_missing(self._seconds)
+            if error.errno == ENOENT and (valid := self._valid()):
+                return fuse.pack_missing(valid)
             raise
 
     def _getattr(self, request: Request) -> bytes:
-        return fuse.pack_attributes(self._stat(self._node(request)), self._seconds)
+        return fuse.pack_attributes(self._stat(self._node(request)), self._valid())
 
     def _readlink(self, request: Request) -> bytes:
         target = fsencode(self._server.readlink(self._node(request)))
@@ -378,7 +384,7 @@ class Session:
         )
         if change != _NO_CHANGE or not valid & fuse.FATTR_SIZE:
             self._server.setattr(node, change)
-        return fuse.pack_attributes(self._stat(node), self._seconds)
+        return fuse.pack_attributes(self._stat(node), self._valid())
 
     # Open files.
 
@@ -572,13 +578,16 @@ class Session:
             return fuse.pack_init(fuse.MINOR, readahead, 0)  # the kernel asks again with this version
         if major < fuse.MAJOR or minor < fuse.MINOR_LEAST:
             raise SysError(EPROTO)
+        if self._valid_for_a_while is not None and minor >= fuse.EPOCHS_MINOR:
+            self._valid, self.has_epochs = self._valid_for_a_while, True
+        kept = self._private or self.has_epochs
         if offered & fuse.INIT_EXT:
             offered |= request.fields(fuse.INIT_EXT_IN)[0] << 32
         wanted = (
             fuse.INIT_EXT | fuse.DIRECT_IO_ALLOW_MMAP | fuse.ASYNC_READ | fuse.BIG_WRITES | fuse.PARALLEL_DIROPS
             | fuse.ABORT_ERROR | fuse.MAX_PAGES
-            | (fuse.DO_READDIRPLUS | fuse.READDIRPLUS_AUTO | fuse.CACHE_SYMLINKS if self._private else 0)
-            | (0 if self._private else fuse.AUTO_INVAL_DATA)
+            | (fuse.DO_READDIRPLUS | fuse.READDIRPLUS_AUTO if kept else 0)
+            | (fuse.CACHE_SYMLINKS if self._private else fuse.AUTO_INVAL_DATA)
         )  # fmt: skip
         self.started = True
         return fuse.pack_init(min(minor, fuse.MINOR), readahead, offered & wanted)
@@ -589,6 +598,14 @@ class Session:
 
 
 _NO_CHANGE: Final = SetAttr()
+
+
+def _not_at_all() -> float:
+    return 0.0
+
+
+def _for_ever() -> float:
+    return fuse.FOREVER
 
 
 def _check_mode(mode: int) -> int:

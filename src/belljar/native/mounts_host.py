@@ -84,6 +84,7 @@ class OwnersMounts:
         server: FileServer,
         *,
         private: bool,
+        valid: Callable[[], float] | None,
         read_only: bool,
         report: Callable[[BaseException], None],
         refused: Callable[[Refused], None] | None,
@@ -93,6 +94,7 @@ class OwnersMounts:
             server,
             time.time_ns,
             private=private,
+            valid=valid,
             read_only=read_only,
             account=self._account,
             report=report,
@@ -122,6 +124,12 @@ class OwnersMounts:
             os.close(fd)
             raise
         return fd
+
+    def new_epoch(self) -> None:
+        """Have all names looked up anew that programs use from now on."""
+        for pile in list(self._served.values()):
+            for served in list(pile):
+                served.new_epoch()
 
     def drop(self, path: str) -> None:
         """It is unmounted."""

@@ -125,6 +125,11 @@ class Cache:
         self._period += 1
         self._until = self._clock() + PERIOD
 
+    def remaining(self) -> float:
+        """Seconds that the present period has left."""
+        self.period()
+        return max(self._until - self._clock(), 0.0)
+
     def period(self) -> int:
         """The number of the present period."""
         if self._clock() >= self._until:
