@@ -96,6 +96,8 @@ class Served:
         self._notifying = False
         self._changed = threading.Event()
         self._ended = threading.Event()
+        self._released = threading.Event()
+        """All that was open at the server is closed, or the server is stuck."""
         _disowning(self)
         _start(self._answer)
         _start(self._watch)
@@ -107,7 +109,7 @@ class Served:
     def close(self) -> None:
         """Stop serving: the connection is aborted, and whatever is under way on the mount fails. Idempotent."""
         self.begin_closing()
-        self._ended.wait(2 * GRACE_SECONDS)
+        self._released.wait(2 * GRACE_SECONDS)
 
     def begin_closing(self) -> None:
         """As `close`, without waiting."""
@@ -122,8 +124,9 @@ class Served:
         if not self._ended.is_set():
             os.close(self._fd)
             os.close(self._wake)
-            self._ended = threading.Event()
+            self._ended, self._released = threading.Event(), threading.Event()
             self._ended.set()
+            self._released.set()
 
     # The thread that answers.
 
@@ -235,6 +238,7 @@ class Served:
         if not stuck:
             with self._guard:
                 self._session.close()
+        self._released.set()
 
     # The thread that watches the clock.
 
