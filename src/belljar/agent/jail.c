@@ -217,12 +217,6 @@ static int set_value(struct reader *r, struct jail *jail) {
     return write_contents(r, 0);
 }
 
-static int keep_upper(struct reader *r, struct jail *jail) {
-    const char *path = text(r, 0);
-    jail->guest.upper = r->bad ? -1 : open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    return jail->guest.upper < 0 ? -1 : 0;
-}
-
 /* Names and the network. */
 
 static int name_host(struct reader *r, struct jail *jail) {
@@ -295,6 +289,13 @@ static int send_descriptors(int socket, const int *fds, uint32_t count) {
         memcpy(CMSG_DATA(head), fds, count * sizeof(int));
     }
     return sendmsg(socket, &message, MSG_NOSIGNAL) == 1 ? 0 : -1;
+}
+
+/* Gives the owner the directory that has all changes of the root: snapshots are made of it. */
+static int send_upper(struct reader *r, struct jail *jail) {
+    const char *path = text(r, 0);
+    int fd = r->bad ? -1 : open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return fd < 0 ? -1 : closed(fd, send_descriptors(jail->descriptors, &fd, 1));
 }
 
 /* Makes a socket of these namespaces for the owner: [family, type, address, [[level, option, value], ...]]. */
@@ -462,7 +463,7 @@ static const struct {
 } OPS[] = {
     {"mount", mount_fs},       {"umount", unmount},    {"bind", bind_tree},          {"attach", attach_tree},
     {"mask", mask},            {"pivot", pivot},       {"mkdir", make_directory},    {"symlink", make_link},
-    {"write", make_file},      {"set", set_value},     {"upper", keep_upper},        {"sethostname", name_host},
+    {"write", make_file},      {"set", set_value},     {"upper", send_upper},        {"sethostname", name_host},
     {"netlink", send_netlink}, {"listen", listen_on},  {"landlock", restrict_paths}, {"seccomp", filter_self},
     {"layer", add_layer},      {"mounter", start_mounter}, {"fuse", keep_fuse},
 };
@@ -537,7 +538,6 @@ static void read_guest(struct reader *r, struct guest *guest) {
         else
             r->bad = true;
     guest->walled = true;
-    guest->upper = -1;
 }
 
 int become_guest(const struct guest *guest) {

@@ -24,7 +24,6 @@ struct guest {
     uint64_t capabilities;
     const uint8_t *filter;
     uint32_t filter_length;
-    int upper; /* the directory that has all changes of the root, or -1 */
 };
 
 /* The launcher: execute a plan and, in the process that becomes pid 1, serve. Gives the exit status. */

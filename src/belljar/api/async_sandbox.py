@@ -40,7 +40,7 @@ from belljar.api.results import ExecResult, Info
 from belljar.api.settings import BASE, RestoreOptions, SandboxOptions, Settings
 from belljar.api.stepper import finish_async
 from belljar.api.usage_host import usage
-from belljar.api.workers import find_image
+from belljar.api.workers import branch_settings, find_image
 
 if TYPE_CHECKING:
     from belljar.api.durable import Cores, Durable
@@ -141,7 +141,6 @@ class AsyncSandbox:
 
     @cached_property
     def _durable(self) -> Durable:
-        self._settings.check_possible("keeping snapshots")
         from belljar.api.durable import Durable  # few sandboxes are kept
         from belljar.api.state import State
 
@@ -334,14 +333,15 @@ class AsyncSandbox:
 
         See `Sandbox.fork`.
         """
-        self._settings.check_possible("fork()")
         branches: list[Self] = []
         try:
             point = await finish_async(self._durable.snapshot(None, None)) if check_count(count) and durable else None
+            if self._settings.native is not None:
+                point = point or await finish_async(self._durable.branch())
             for _ in range(count):
                 branch = type(self).__new__(type(self))
                 if point is not None:
-                    branch._assemble(self._settings.branch(), None, point.start())
+                    branch._assemble(branch_settings(self._settings, point), None, point.start())
                     branches.append(await branch.start())
                     continue
                 kept = self._durable.state.branch() if "_durable" in self.__dict__ else None

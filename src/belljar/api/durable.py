@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec import structs
+
 from belljar.api import state as states
 from belljar.api.errors import SandboxError, SnapshotError
 from belljar.api.interpreter_core import Lock
@@ -56,7 +58,7 @@ class Durable:
         state, settings, offers = self.state, self._settings, self._link().offers
         if settings.checkpoint is not None and state.checkpoints == {None}:
             yield Work(lambda: check_unused(self._store(None), settings.name))
-        if state.origin is not None:
+        if state.origin is not None and settings.native is None:
             settings = yield from states.restore_trees(state.origin, state, settings, offers)
         yield from set_up(settings, offers)
 
@@ -106,10 +108,26 @@ class Durable:
         finally:
             self._lock.release()
 
-    def _take(self, store: Store, label: str, *, keep: bool) -> Waits[Point]:
+    def branch(self) -> Waits[Point]:
+        """A snapshot in memory, for branches of a sandbox that can't be forked live."""
+        from belljar.store.memory_host import MemoryStore
+
+        state = State()
+        self._set_reader(state)
+        return (yield from self._locked(self._take(MemoryStore(), "", keep=False, state=state)))
+
+    def _set_reader(self, state: State) -> None:
+        if self._settings.native is not None:
+            from belljar.api.native_state import capture_with
+
+            size = 0 if state.origin is None else state.origin.record.size
+            state.read = capture_with(self._settings, self._link().worker, size)
+
+    def _take(self, store: Store, label: str, *, keep: bool, state: State | None = None) -> Waits[Point]:
         variables, lost = yield from self._save_variables()
         link = self._link()
-        steps = states.take(self.state, self._settings, link.offers, store, label, variables, lost, keep=keep)
+        self._set_reader(self.state)
+        steps = states.take(state or self.state, self._settings, link.offers, store, label, variables, lost, keep=keep)
         try:
             return (yield from run_operation(link, steps, self._execute))
         except BaseException as error:
@@ -215,4 +233,10 @@ def restored(
             settings["checkpoint"] = origin.record.checkpoint
     state = State(origin)
     state.checkpoints = frozenset({checkpoint})
+    if settings.pop("tier", "virtual") == "native":
+        from belljar.api.native_state import start_from
+
+        start = start_from(origin, settings.get("user", "root"))
+        checked = Settings.check(settings)  # type: ignore[arg-type]
+        return structs.replace(checked, native=start, image=start.source.digest), state
     return Settings.check(settings), state  # type: ignore[arg-type]

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from belljar.api.link_host import Link
     from belljar.native.launch_host import NativeWorker
 
-_LACKS: Final = ("node_modules", "checkpoint")
+_LACKS: Final = ("node_modules",)
 """Arguments that only the virtual tier takes."""
 
 

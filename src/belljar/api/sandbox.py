@@ -35,7 +35,7 @@ from belljar.api.results import ExecResult, Info
 from belljar.api.settings import BASE, RestoreOptions, SandboxOptions, Settings
 from belljar.api.stepper import finish
 from belljar.api.usage_host import usage
-from belljar.api.workers import take_worker
+from belljar.api.workers import branch_settings, take_worker
 
 if TYPE_CHECKING:
     from belljar.api.durable import Cores, Durable
@@ -162,7 +162,6 @@ class Sandbox:
 
     @cached_property
     def _durable(self) -> Durable:
-        self._settings.check_possible("keeping snapshots")
         from belljar.api.durable import Durable  # few sandboxes are kept
         from belljar.api.state import State
 
@@ -367,20 +366,22 @@ class Sandbox:
         started here goes on in a branch too, where its output is dropped. An interpreter is copied between its runs: of
         one that is at work there is no copy, and the branch's says so.
 
-        With `durable` they are new sandboxes from one snapshot: files and variables, but no processes.
+        With `durable`, and on the native tier, they are new sandboxes from one snapshot: files and variables, but no
+        processes.
 
         >>> sandbox.files.write("state", "common")
         >>> branch = sandbox.fork()
         >>> branch.exec("echo mine > state"), sandbox.files.read("state")
         """
-        self._settings.check_possible("fork()")
         branches: list[Self] = []
         try:
             point = finish(self._durable.snapshot(None, None)) if check_count(count) and durable else None
+            if self._settings.native is not None:
+                point = point or finish(self._durable.branch())
             for _ in range(count):
                 branch = type(self).__new__(type(self))
                 if point is not None:
-                    branch._begin(self._settings.branch(), point.start())
+                    branch._begin(branch_settings(self._settings, point), point.start())
                     branches.append(branch)
                     continue
                 self._fork_into(branch)

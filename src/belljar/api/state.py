@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from typing import Any, Final, Literal, NamedTuple
 
@@ -100,6 +100,8 @@ class Captured(NamedTuple):
     growth: int
     """Bytes of all files, less those of the trees below."""
     tables: dict[int, TreeTable]
+    config: bytes = b""
+    """What else the snapshot is to say of its sandbox."""
 
 
 class State:
@@ -117,6 +119,8 @@ class State:
         """The store that has everything in the tables; None while a snapshot is made, and if that was not done."""
         self.exports: dict[int, Tree] = {}
         """Trees of the origin, by the number that the sandbox asks for each by."""
+        self.read: Callable[[Objects], Captured] | None = None
+        """Reads the files of a sandbox that does not capture them itself."""
 
     def branch(self) -> State:
         """For a fork of the sandbox, which has the same trees below."""
@@ -136,6 +140,9 @@ class State:
     def capture(self, objects: Objects, offers: Offers, limits: Limits) -> Steps[Captured]:
         """The trees of the sandbox as they are now."""
         yield Work(lambda: self.prepare(objects))
+        if (read := self.read) is not None:
+            found: Captured = yield Work(lambda: read(objects))
+            return found
         # Its own from here on: a capture that fails or is cancelled leaves no tables, whatever still works on them.
         tables, mark = self._tables, self._mark
         self._tables = {}
@@ -345,7 +352,7 @@ def take(
     objects = Objects(store)
     try:
         captured = yield from state.capture(objects, offers, settings.limits)
-        trees, begun, new, growth, _ = captured
+        trees, begun, new, growth, _, config = captured
         needed = {tree.path for tree in begun.trees if not tree.kept}
         needed |= {tree.path for tree in trees if tree.kind == "overlay"}
         told = [printable(text.decode("utf-8", "replace")) for text in begun.lost] + (lost or [])
@@ -366,6 +373,7 @@ def take(
             mounts=sorted(needed),
             tools=sorted(tool.name for tool in settings.tools),
             checkpoint=settings.checkpoint,
+            config=config,
         )
         if not keep and (last := state.last) is not None and last.objects.backend is store and last.is_same(record):
             return state.written(captured, last)

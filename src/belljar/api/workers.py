@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from msgspec import structs
+
 from belljar.api.errors import IsolationUnavailable, SandboxCreationError
 from belljar.api.settings import SandboxOptions, Settings
 from belljar.lockdown.layers import ON_DEMAND
@@ -11,7 +13,7 @@ from belljar.owner.handle_host import CgroupUnavailable, WorkerHandle, WorkerUna
 from belljar.owner.supervisor_host import replaying, shared
 
 if TYPE_CHECKING:
-    from belljar.api.state import State
+    from belljar.api.state import Point, State
 
 
 def find_image(options: SandboxOptions) -> tuple[Settings, State | None]:
@@ -23,6 +25,16 @@ def find_image(options: SandboxOptions) -> tuple[Settings, State | None]:
     from belljar.api.image import from_image
 
     return from_image(options)
+
+
+def branch_settings(settings: Settings, point: Point) -> Settings:
+    """Those of a new sandbox from a snapshot of another one."""
+    branch = structs.replace(settings.branch(), files=())  # which it had; it may have changed or removed them
+    if settings.native is None:
+        return branch
+    from belljar.api.native_state import branch_from
+
+    return branch_from(branch, point.objects, point.digest, point.record)
 
 
 def take_worker(settings: Settings) -> WorkerHandle:

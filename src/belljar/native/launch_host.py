@@ -77,7 +77,7 @@ class Request(Struct, frozen=True):
 class NativeWorker(WorkerHandle):
     """The launcher of a sandbox, which ends with it; and the connection to its pid 1."""
 
-    __slots__ = ("_release", "descriptors", "mounts", "network", "served", "sockets")
+    __slots__ = ("_release", "account", "descriptors", "ids", "mounts", "network", "served", "sockets", "upper")
 
     def __init__(
         self,
@@ -93,6 +93,10 @@ class NativeWorker(WorkerHandle):
         self._release = release
         self.mounts: OwnersMounts | None = None
         self.network: NativeNetwork | None = None
+        self.upper = -1
+        """The directory that has all changes of the root."""
+        self.ids = Ids(0, 0, None)
+        self.account = Account("", 0, 0, "/")
         self.sockets: list[socket.socket] = []
         """Those that the plan had pid 1 make."""
         self.served: list[socket.socket] = []
@@ -101,6 +105,10 @@ class NativeWorker(WorkerHandle):
     def pids(self) -> list[int]:
         """All inside; the launcher's own use is next to nothing."""
         return descendants(self.pid)
+
+    def guests(self) -> list[int]:
+        """As `pids`, without pid 1."""
+        return self.pids()[1:]
 
     def end(self) -> None:
         """Close the connection, at which the launcher kills and reaps everything inside; wait for it."""
@@ -120,16 +128,22 @@ class NativeWorker(WorkerHandle):
         self.family.remove(self.pid)
         if self.cgroup is not None:
             self.cgroup.remove(END_SECONDS)  # the launcher did so, unless it was killed
-        self.descriptors.close()
+        self._close_descriptors()
         for each in self.sockets:
             each.close()
         self._release()
 
     def release(self) -> None:
         super().release()
-        self.descriptors.close()
+        self._close_descriptors()
         for each in (*self.sockets, *self.served):
             each.close()
+
+    def _close_descriptors(self) -> None:
+        self.descriptors.close()
+        upper, self.upper = self.upper, -1
+        if upper >= 0:
+            os.close(upper)
 
 
 def descendants(pid: int) -> list[int]:
@@ -192,13 +206,15 @@ def _launch(request: Request, program: str, ids: Ids, device: str) -> NativeWork
     try:
         worker.connection.sendall(plan)
         worker.greeting = _receive_ready(worker.connection)
-        worker.sockets = _receive_sockets(worker.descriptors)
+        worker.upper, *sockets = _receive_descriptors(worker.descriptors)
+        worker.sockets = [socket.socket(fileno=fd) for fd in sockets]
     except (OSError, WireError) as error:
         worker.kill()
         raise WorkerUnavailable(f"the launcher ended while it started: {error}") from error
     except BaseException:
         worker.kill()
         raise
+    worker.ids, worker.account = ids, account
     worker.env = _environment(account, request, network)
     worker.network = network
     worker.mounts = OwnersMounts(worker.descriptors, FileAccount(account.uid, account.gid, only=ids.base is None))
@@ -325,14 +341,14 @@ def explain_refusal() -> str:
     return "".join(f"\n{line}" for line in advice)
 
 
-def _receive_sockets(descriptors: socket.socket) -> list[socket.socket]:
+def _receive_descriptors(descriptors: socket.socket) -> list[int]:
     """Those that are there: pid 1 sent them before it was ready."""
     descriptors.setblocking(False)
-    found: list[socket.socket] = []
+    found: list[int] = []
     with suppress(BlockingIOError):
         while True:
             data, fds = receive_descriptors(descriptors, 1, 1)
-            found += [socket.socket(fileno=fd) for fd in fds]
+            found += fds
             if not data:
                 break
     return found

@@ -23,7 +23,7 @@ A plan is what the launcher (agent/jail.c) reads first, an ordinary frame:
 | symlink | path, target |
 | write | path, contents, mode, uid, gid |
 | set | path, contents: of a file that exists |
-| upper | path: keep this directory open, for snapshots |
+| upper | path: the open directory goes out on descriptor 4, for snapshots |
 | pivot | path: the new root |
 | sethostname | name |
 | netlink | protocol, messages |

@@ -73,7 +73,7 @@ class DirectoryContents:
         pass
 
     def write(self, node: Node, way: Way, name: bytes, fd: int) -> None:
-        with _open_below(self._root, way, name) as file:
+        with open_below(self._root, way, name) as file:
             source = file.fileno()
             for start, end in _data_ranges(source, node.size):
                 while start < end and (data := os.pread(source, min(MIB, end - start), start)):
@@ -125,7 +125,7 @@ def scan_directory(root: int) -> tuple[FileTree, list[str]]:
     """The tree of an open directory of the host, without contents; and what can't be in an image: device nodes and
     sockets. Other file systems mounted below it are part of it. OSError, ImageError.
     """
-    tree, skipped = FileTree(_node_of(os.fstat(root))), list[str]()
+    tree, skipped = FileTree(node_of(os.fstat(root))), list[str]()
     links: dict[tuple[int, int], Node] = {}
     waiting: list[tuple[Way, Node]] = [((), tree.root)]
     count = 0
@@ -138,7 +138,7 @@ def scan_directory(root: int) -> tuple[FileTree, list[str]]:
                 count += 1
                 check_count(count)
                 found = os.stat(name, dir_fd=directory, follow_symlinks=False)
-                child = links.get((found.st_dev, found.st_ino)) or _node_of(found)
+                child = links.get((found.st_dev, found.st_ino)) or node_of(found)
                 if child.mode < 0:
                     skipped.append(f"/{show(b'/'.join((*way, name)))}")
                     continue
@@ -172,11 +172,11 @@ def _pieces(tree: FileTree, root: int) -> Iterator[bytes]:
         if node.kind is Kind.FILE and id(node) not in seen:
             seen.add(id(node))
             *above, name = path.split(b"/")
-            with _open_below(root, tuple(above), name) as file:
+            with open_below(root, tuple(above), name) as file:
                 yield from node.fill(iter(partial(file.read, MIB), b""))
 
 
-def _open_below(root: int, way: Way, name: bytes) -> IO[bytes]:
+def open_below(root: int, way: Way, name: bytes) -> IO[bytes]:
     """Open a file below an open directory to be read, following no symbolic link."""
     directory = open_way(root, way)
     try:
@@ -307,7 +307,7 @@ _KINDS: Final = {
 }
 
 
-def _node_of(found: os.stat_result) -> Node:
+def node_of(found: os.stat_result) -> Node:
     """The node of a file of the host; its mode is -1 if no image can have such a file."""
     kind = _KINDS.get(stat.S_IFMT(found.st_mode))
     if kind is None:
