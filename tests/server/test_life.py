@@ -64,6 +64,10 @@ def test_a_sandbox_is_found_by_its_host_name(server: Server) -> None:
     host = {"Host": f"49983-{made['sandboxID']}.sandboxes.example.com"}
     assert httpx.get(f"{server.url}/health", headers={**token, **host}).status_code == 204
     assert httpx.get(f"{server.url}/health", headers=token).status_code == 400
+    other = {"Host": f"8000-{made['sandboxID']}.sandboxes.example.com"}
+    answer = httpx.get(f"{server.url}/health", headers={**token, **other})
+    assert (answer.status_code, "port is not open" in answer.text) == (502, True)
+    assert envd(server, made, "GET", "/health", headers={"E2b-Sandbox-Port": "8000"}).status_code == 502
     server.request("DELETE", f"/sandboxes/{made['sandboxID']}")
 
 

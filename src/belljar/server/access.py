@@ -108,6 +108,10 @@ class Access:
         held = self._service.held.get(number)
         if held is None:
             raise SandboxGone(number)
+        match = _HOST.match(request.headers.get("host", ""))
+        port = request.headers.get("e2b-sandbox-port") or (match[1] if match else str(ENVD_PORT))
+        if port not in (str(ENVD_PORT), str(CODE_PORT)):
+            raise ApiError(502, "The sandbox is running but port is not open: this server has no previews")
         note(request, tenant=held.record.tenant, sandbox=number)
         return held
 
