@@ -46,6 +46,7 @@ class Tier:
 
 TIERS = [
     Tier("virtual", {}),
+    Tier("native", {"tier": "native"}, sampled=6),
 ]
 
 

@@ -23,4 +23,5 @@ class Refused:
 
 DIFFERENCES: dict[str, dict[str, Any]] = {
     "virtual": {},
+    "native": {},
 }

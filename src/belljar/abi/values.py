@@ -7,6 +7,8 @@ every interpreter reads and writes it at native speed, with an object of one `$`
     {"$int": "-0xff"}  an integer beyond 2**53        {"$bytes": "aGk="}  bytes
     {"$float": "nan"}  nan, inf, -inf                 {"$datetime": "2026-01-02T03:04:05+00:00"}
     {"$dict": [[key, value], ...]}  a dict whose keys are not all text, or look like one of these
+
+Guests load this file too, in an image of their own maybe: it is Python 3.8.
 """
 
 from __future__ import annotations
@@ -16,10 +18,14 @@ import binascii
 import json
 import math
 import re
+import sys
 from collections.abc import Callable
 from datetime import datetime
 from itertools import accumulate
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from typing import TypeAlias
 
 Value: TypeAlias = Any
 """None, bool, int, float, str, bytes, datetime, and lists and dicts of them."""
@@ -31,7 +37,7 @@ CONTAINERS_MAX: Final = 250_000
 """Values that cross at once, and lists and dicts among them: an empty list is 3 bytes of text and 64 of memory."""
 _SHALLOW: Final = 2 * DEPTH_MAX + 100
 """Brackets that may be open at once: a dict with odd keys takes two for one level."""
-_STRING: Final = re.compile(r'"(?:[^"\\]|\\.)*+"?')
+_STRING: Final = re.compile(r'"(?:[^"\\]|\\.)*%s"?' % ("+" if sys.version_info >= (3, 11) else ""))
 _NOT_BRACKET: Final = re.compile(r"[^][{}]+")
 _STEP: Final = {"[": 1, "{": 1, "]": -1, "}": -1}
 _EXACT: Final = 1 << 53
@@ -79,25 +85,24 @@ def check_size(text: str) -> None:
 
 
 def _tagged(value: Value, path: str, depth: int) -> Any:
-    match value:
-        case None | bool() | str():
-            return value if type(value) in _ATOMS else str.__str__(value)
-        case int():
-            return int(value) if -_EXACT <= value <= _EXACT else {"$int": hex(value)}
-        case float():
-            return float(value) if math.isfinite(value) else {"$float": repr(float(value))}
-        case bytes() | bytearray():
-            return {"$bytes": base64.b64encode(value).decode()}
-        case datetime():
-            return {"$datetime": value.isoformat()}
-        case list() | tuple() | dict() if depth >= DEPTH_MAX:
+    if value is None or isinstance(value, (bool, str)):
+        return value if type(value) in _ATOMS else str.__str__(value)
+    if isinstance(value, int):
+        return int(value) if -_EXACT <= value <= _EXACT else {"$int": hex(value)}
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else {"$float": repr(float(value))}
+    if isinstance(value, (bytes, bytearray)):
+        return {"$bytes": base64.b64encode(value).decode()}
+    if isinstance(value, datetime):
+        return {"$datetime": value.isoformat()}
+    if isinstance(value, (list, tuple, dict)):
+        if depth >= DEPTH_MAX:
             raise NotPlain(f"{_cut(path)} is nested deeper than {DEPTH_MAX}, or contains itself")
-        case list() | tuple():
-            if _is_simple(value):
-                return value
-            return [_tagged(item, f"{path}[{index}]", depth + 1) for index, item in enumerate(value)]
-        case dict():
+        if isinstance(value, dict):
             return _tagged_dict(value, path, depth)
+        if _is_simple(value):
+            return value
+        return [_tagged(item, f"{path}[{index}]", depth + 1) for index, item in enumerate(value)]
     if type(value).__module__ == "numpy" and getattr(value, "shape", None) == ():
         return _tagged(value.item(), path, depth)
     raise NotPlain(

@@ -80,8 +80,8 @@ class AsyncInterpreter:
 
     def another(self) -> AsyncInterpreter:
         """A further interpreter in the same sandbox, with variables of its own; `reset` ends it."""
-        link, engine, limits, tools = self._given
-        return AsyncInterpreter(link, engine, limits, tools=tools)
+        link, _, limits, tools = self._given
+        return AsyncInterpreter(link, self.core.engine, limits, tools=tools)
 
     __reduce__ = refuse_copy
 

@@ -26,7 +26,6 @@ from belljar.api.command import (
     start_from,
 )
 from belljar.api.core import Conversation, OnChunk
-from belljar.api.dialogue import PYTHON
 from belljar.api.errors import SandboxClosed, SandboxCreationError, SandboxError, SnapshotError
 from belljar.api.events import Events
 from belljar.api.files import AsyncFiles
@@ -93,7 +92,7 @@ class AsyncSandbox:
         self._exposed: list[LoopbackListener] = []
         self._applied: Applied = set()
         limits, functions = self._settings.limits, self._settings.functions()
-        self.python = AsyncInterpreter(self._python_link, PYTHON, limits, tools=functions)
+        self.python = AsyncInterpreter(lambda: self._link, settings.python(), limits, tools=functions)
         network = None if settings.network is None else self._gate
         self.js = AsyncJsInterpreter(tools=functions, output_bytes=limits.output_bytes, network=network)
         self.files = AsyncFiles(self._run, lambda: self._link)
@@ -111,6 +110,7 @@ class AsyncSandbox:
     async def _start(self) -> AsyncLink:
         if self._from_image is not None:
             self._settings, self._state = await asyncio.to_thread(find_image, self._from_image)
+            self.python.core.engine = self._settings.python()
         settings = self._settings
         worker = await take_worker_async(settings)
         self._started = link = AsyncLink(worker, Conversation(), settings.limits)
@@ -183,10 +183,6 @@ class AsyncSandbox:
             raise SandboxClosed("the sandbox was not started: use `async with AsyncSandbox()` or `await .start()`")
         self._started.check_loop()
         return self._started
-
-    def _python_link(self) -> AsyncLink:
-        self._settings.check_possible("python")
-        return self._link
 
     async def _tell(self) -> Info:
         return self._settings.info(await self._layers())

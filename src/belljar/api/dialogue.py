@@ -32,6 +32,7 @@ from belljar.abi.signals import signal_name
 from belljar.abi.values import dumps
 from belljar.abi.wire import CONTROL_IN, CONTROL_OUT, Input, Renew, Signal
 from belljar.api.bridge import Bridge, BridgeLimit, HostCall, HostFunction, read_message
+from belljar.api.clock_host import new_id
 from belljar.api.command import Listening, pieces
 from belljar.api.core import Conversation, OnChunk
 from belljar.api.errors import EngineUnavailable, SandboxError, printable
@@ -75,6 +76,11 @@ class Engine:
     """Its command, and that of one that runs are copied from."""
     file: str
     """File name of a run's code in tracebacks, with its number."""
+    run: tuple[str, ...] = ()
+    """The command of a run of a prefix, where the tier can't copy a process: each command is then given a name, by
+    which the run finds its prefix, and each run the limits that it keeps itself."""
+    missing: str = ""
+    """What to do where there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,8 +235,13 @@ class Dialogue:
         """It has spoken: from then on whatever becomes of it is the guest's doing."""
         self.run: Run | None = None
         self.killed = False
+        argv = list(engine.prefix if prefix else engine.argv)
+        self._name = ""
+        if engine.run:
+            self._name = new_id() if forks is None else forks._name
+            argv = [*(argv if forks is None else engine.run), self._name]
         self.number, self.running, frame = conversation.start(
-            [*(engine.prefix if prefix else engine.argv), begins_with[:BEGINNING].replace("\0", " ")],
+            [*argv, begins_with[:BEGINNING].replace("\0", " ")],
             env={},
             cwd=None,
             stdin=b"",
@@ -241,7 +252,7 @@ class Dialogue:
             on_chunk=self._listeners(),
             control=True,
             collects=False,
-            forks=forks.number if forks is not None else 0,
+            forks=forks.number if forks is not None and not engine.run else 0,
         )
         send(frame)
 
@@ -297,6 +308,8 @@ class Dialogue:
             bound = f'"globals":{dumps(list(functions))},"values":{dumps(dict(values))}'
         if listening is not None:
             bound += ',"live":true'
+        if self._engine.run:
+            bound += f',"limits":{{"memory":{given["memory_bytes"]},"cpu":{given["cpu_seconds"]}}}'
         line = f'{{"op":"run","run":{self._runs},"code":{dumps(code)},"mode":"{mode}","file":"{file}",{bound}}}'
         self._write(line, self._conversation.message(renewal))  # with the first piece: the worker is woken once
         return run
@@ -427,7 +440,9 @@ class Dialogue:
         if exited.signal in (SignalNumber.PROF, SignalNumber.XCPU):
             return RunError("CPU_LIMIT", "cpu_ms", f"the run used more than {run.limits.cpu_ms} ms of processor time")
         if exited.code in _NOT_STARTED and not self.ready:
-            raise EngineUnavailable(said or f"there is no {self._engine.name} here")
+            raise EngineUnavailable(
+                ". ".join(filter(None, (said or f"there is no {self._engine.name} here", self._engine.missing)))
+            )
         how = f"signal {signal_name(exited.signal)}" if exited.signal else f"exit code {exited.code}"
         return RunError("CRASHED", "Crashed", f"the interpreter ended with {how}" + (f": {said}" if said else ""))
 

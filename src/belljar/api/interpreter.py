@@ -108,8 +108,8 @@ class Interpreter:
 
     def another(self) -> Interpreter:
         """A further interpreter in the same sandbox, with variables of its own; `reset` ends it."""
-        link, engine, limits, tools = self._given
-        return Interpreter(link, engine, limits, tools=tools)
+        link, _, limits, tools = self._given
+        return Interpreter(link, self.core.engine, limits, tools=tools)
 
     __reduce__ = refuse_copy
 

@@ -50,7 +50,7 @@ class InterpreterCore:
         self, link: Callable[[], Any], engine: Engine, limits: Limits, tools: Globals, lock: Lock, caller: Caller
     ) -> None:
         self._link = link
-        self._engine = engine
+        self.engine = engine
         self._limits = limits
         self._tools = tools
         self._lock = lock
@@ -167,7 +167,7 @@ class InterpreterCore:
         return Dialogue(
             link.conversation,
             link.send,
-            self._engine,
+            self.engine,
             self._limits,
             self._caller(link),
             forks=forks,

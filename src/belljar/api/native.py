@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from msgspec import Struct, structs
 
 from belljar.abi.paths import fsdecode
+from belljar.api.dialogue import Engine
 from belljar.api.errors import NotOnThisTier, SandboxCreationError
 from belljar.api.image import account_of, root_source
 from belljar.api.native_mounts import NativeMounts
@@ -24,6 +25,20 @@ if TYPE_CHECKING:
 
 _LACKS: Final = ("node_modules",)
 """Arguments that only the virtual tier takes."""
+
+
+_NO_PYTHON: Final = (
+    "Take an image that has python3 (3.8 or newer), or use belljar.python(), whose interpreter has files of its own"
+)
+
+
+def native_python() -> Engine:
+    """The image's own Python, driven by a program of ours."""
+    from belljar.native.python_host import python_program
+
+    program = python_program()
+    session, prefix = (("python3", "-c", program, mode) for mode in ("session", "prefix"))
+    return Engine("python", session, prefix, "<run {}>", ("python3", "-IS", "-c", program, "run"), _NO_PYTHON)
 
 
 class NativeStart(Struct, frozen=True):

@@ -137,12 +137,10 @@ class Sandbox:
     @cached_property
     def python(self) -> Interpreter:
         """Python in this sandbox; loaded when first used."""
-        self._settings.check_possible("python")
-        from belljar.api.dialogue import PYTHON
         from belljar.api.interpreter import Interpreter
 
         settings = self._settings
-        return Interpreter(lambda: self._link, PYTHON, settings.limits, tools=settings.functions())
+        return Interpreter(lambda: self._link, settings.python(), settings.limits, tools=settings.functions())
 
     @cached_property
     def js(self) -> JsInterpreter:

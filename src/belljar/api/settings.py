@@ -23,6 +23,7 @@ from belljar.lockdown.layers import ON_DEMAND, missing
 from belljar.owner.handle_host import CgroupUnavailable, WorkerHandle
 
 if TYPE_CHECKING:
+    from belljar.api.dialogue import Engine
     from belljar.api.events import Event, OnEvent
     from belljar.api.image import Image
     from belljar.api.native import NativeStart
@@ -187,6 +188,16 @@ class Settings(Struct, frozen=True):
     @property
     def tier(self) -> str:
         return "virtual" if self.native is None else "native"
+
+    def python(self) -> Engine:
+        """The kind of interpreter that `sandbox.python` is."""
+        from belljar.api.dialogue import PYTHON  # most sandboxes have none
+
+        if self.native is None:
+            return PYTHON
+        from belljar.api.native import native_python
+
+        return native_python()
 
     def check_possible(self, call: str) -> None:
         """Refuse a call that only the virtual tier has. NotOnThisTier."""

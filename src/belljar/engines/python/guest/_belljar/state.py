@@ -66,8 +66,8 @@ class Writer(cloudpickle.Pickler):
             "__kwdefaults__",
             "__type_params__",
         )
-        state = {name: getattr(function, name) for name in names}
-        annotate = function.__annotate__
+        state = {name: getattr(function, name) for name in names if hasattr(function, name)}
+        annotate = getattr(function, "__annotate__", None)
         state["__annotate__" if annotate is not None else "__annotations__"] = annotate or function.__annotations__
         filled = [_contents(name, cell) for name, cell in zip(function.__code__.co_freevars, cells)]
         return (
