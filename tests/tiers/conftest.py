@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import os
 import zlib
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -29,16 +28,10 @@ class Tier:
     sampled: int = 1
     """`make test` runs one case of so many."""
 
-    def refuses(self, feature: str) -> AbstractContextManager[object]:
-        """Around a call: expects the documented error, if the tier refuses the feature."""
-        match DIFFERENCES[self.name].get(feature):
-            case Refused(error=error, text=text):
-                return pytest.raises(error, match=text)
-        return nullcontext()
-
-    def has(self, feature: str) -> bool:
-        """Whether the tier does not refuse the feature."""
-        return not isinstance(DIFFERENCES[self.name].get(feature), Refused)
+    def refusal(self, features: Iterable[str]) -> Refused | None:
+        """The error by which the tier refuses one of these features."""
+        found = [DIFFERENCES[self.name].get(feature) for feature in features]
+        return next((refused for refused in found if isinstance(refused, Refused)), None)
 
     def behaviour(self, feature: str, usual: Any) -> Any:
         return DIFFERENCES[self.name].get(feature, usual)
@@ -120,6 +113,25 @@ def sb(make: Make) -> Sandbox:
 def amake(tier: Tier) -> Callable[..., AsyncSandbox]:
     """For cases of asyncio itself: makes an `AsyncSandbox` that is not started."""
     return lambda **options: AsyncSandbox(**{**tier.options, **options})
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line(
+        "markers", "feature(name): what a case needs; where a tier refuses it, its error is expected"
+    )
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, object]:
+    """Expect the documented error of a case whose tier refuses what it needs."""
+    tier = pyfuncitem.funcargs.get("tier")
+    features = [mark.args[0] for mark in pyfuncitem.iter_markers("feature")]
+    refused = tier.refusal(features) if isinstance(tier, Tier) else None
+    if refused is None:
+        return (yield)
+    with pytest.raises(refused.error, match=refused.text):
+        yield
+    return True
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

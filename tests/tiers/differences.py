@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from belljar import SandboxError
+from belljar import NotOnThisTier, SandboxError
 
 
 @dataclass(frozen=True)
@@ -23,5 +23,13 @@ class Refused:
 
 DIFFERENCES: dict[str, dict[str, Any]] = {
     "virtual": {},
-    "native": {},
+    "native": {
+        "mounts": Refused(NotOnThisTier, r"mount.* is not possible on tier 'native': use tier='virtual'"),
+        "fork": Refused(NotOnThisTier, r"fork\(\) is not possible on tier 'native'"),
+        "snapshots": Refused(NotOnThisTier, r"is not possible on tier 'native'"),
+        "fork copies processes": False,
+        # The interpreter is a real bash: its work is limited as processor time, wall clock and memory are.
+        "limits of the interpreter": False,
+        "programs of the base image": (127, ""),
+    },
 }

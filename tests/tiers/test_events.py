@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from belljar import Event, Limits, Sandbox
-from tests.tiers.conftest import Make, Tier
+from tests.tiers.conftest import Make
 
 
 class Events(list[Event]):
@@ -37,12 +37,7 @@ def test_commands(make: Make) -> None:
     assert start.time <= end.time <= time.time()
 
 
-def test_files(make: Make, tier: Tier) -> None:
-    if not tier.behaviour("file events", True):
-        sb, events = watched(make)
-        sb.exec("echo > f")
-        assert {event.kind for event in events} == {"exec"}
-        return
+def test_files(make: Make) -> None:
     sb, events = watched(make)
     sb.exec("echo > f; mv f g; rm g")
     events.wait_for(lambda e: e.kind == "file" and (e.data["action"], e.data["path"]) == ("created", "/workspace/f"))

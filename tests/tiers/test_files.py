@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from belljar import FileError, ProtectedFileError, Sandbox
-from tests.tiers.conftest import Make, Tier
+from tests.tiers.conftest import Make
 
 
 def test_text_and_bytes(sb: Sandbox) -> None:
@@ -432,9 +432,10 @@ def test_a_download_that_would_run_something(sb: Sandbox, tmp_path: Path) -> Non
     assert (tmp_path / "out/fine").read_text() == "x"
 
 
-def test_watch(sb: Sandbox, tier: Tier) -> None:
+@pytest.mark.feature("watch")
+def test_watch(sb: Sandbox) -> None:
     sb.files.mkdir("d/sub", parents=True)
-    with tier.refuses("watch"), sb.files.watch("d") as watch:
+    with sb.files.watch("d") as watch:
         sb.exec("echo 1 > d/a")
         _await_change(watch, "created", "/workspace/d/a")
         sb.exec("echo 2 > d/a")
@@ -456,24 +457,26 @@ def _await_change(watch: Any, kind: str, path: str) -> list[Any]:
     return seen
 
 
-def test_a_watch_of_one_directory_only(sb: Sandbox, tier: Tier) -> None:
+@pytest.mark.feature("watch")
+def test_a_watch_of_one_directory_only(sb: Sandbox) -> None:
     sb.files.mkdir("d/sub", parents=True)
-    with tier.refuses("watch"), sb.files.watch("d", recursive=False) as watch:
+    with sb.files.watch("d", recursive=False) as watch:
         sb.exec("echo > d/sub/deep; echo > d/a")
         seen = _await_change(watch, "created", "/workspace/d/a")
         assert "/workspace/d/sub/deep" not in {change.path for change in seen}
 
 
-def test_a_watch_that_sees_nothing(sb: Sandbox, tier: Tier) -> None:
-    with tier.refuses("watch"), sb.files.watch(".") as watch:
+@pytest.mark.feature("watch")
+def test_a_watch_that_sees_nothing(sb: Sandbox) -> None:
+    with sb.files.watch(".") as watch:
         assert watch.next(timeout=0.1) is None
         sb.exec("echo > a")
         _await_change(watch, "created", "/workspace/a")
 
 
-def test_a_watch_that_is_closed(sb: Sandbox, tier: Tier) -> None:
-    with tier.refuses("watch"):
-        with sb.files.watch(".") as watch:
-            pass
-        assert watch.next() is None
-        watch.close()
+@pytest.mark.feature("watch")
+def test_a_watch_that_is_closed(sb: Sandbox) -> None:
+    with sb.files.watch(".") as watch:
+        pass
+    assert watch.next() is None
+    watch.close()

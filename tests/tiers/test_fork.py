@@ -7,6 +7,8 @@ import pytest
 from belljar import Mount, Sandbox
 from tests.tiers.conftest import Make, Tier
 
+pytestmark = pytest.mark.feature("fork")
+
 
 def test_files_are_branched(make: Make) -> None:
     sb = make()
@@ -56,6 +58,7 @@ def test_tools_are_in_a_branch(make: Make) -> None:
     assert make.keep(sb.fork()).exec("double 21").stdout == "42\n"
 
 
+@pytest.mark.feature("mounts")
 def test_memory_mounts_are_branched(make: Make) -> None:
     sb = make(mounts={"/m": Mount.memory({"f": "1"})})
     branch = make.keep(sb.fork())
@@ -76,6 +79,7 @@ def test_processes_of_a_branch(make: Make, tier: Tier) -> None:
     assert process.wait(30) == 0
 
 
+@pytest.mark.feature("snapshots")
 def test_a_durable_branch_has_files_and_no_processes(make: Make) -> None:
     sb = make(files={"/workspace/f": "x"})
     sb.spawn("sleep 60")

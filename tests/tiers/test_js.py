@@ -94,6 +94,7 @@ def test_a_prefix(sb: Sandbox) -> None:
         prefix.run("1", globals={"other": 1})
 
 
+@pytest.mark.feature("fork")
 def test_a_fork_has_its_variables(make: Make) -> None:
     sb = make()
     sb.js.run("let x = 1")

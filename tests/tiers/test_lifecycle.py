@@ -25,8 +25,6 @@ AFTERWARDS: dict[str, Callable[[Any], object]] = {
     "exists": lambda sb: sb.files.exists("x"),
     "glob": lambda sb: sb.files.glob("*"),
     "stats": lambda sb: sb.stats(),
-    "fork": lambda sb: sb.fork(),
-    "mount": lambda sb: sb.mount("/m", Mount.memory()),
     "python": lambda sb: sb.python.run("1"),
     "port": lambda sb: sb.port(80).get("/"),
 }
@@ -37,6 +35,20 @@ def test_after_the_end(sb: Sandbox, use: Callable[[Any], object]) -> None:
     sb.close()
     with pytest.raises(SandboxClosed, match="closed"):
         use(sb)
+
+
+@pytest.mark.feature("fork")
+def test_no_branches_after_the_end(sb: Sandbox) -> None:
+    sb.close()
+    with pytest.raises(SandboxClosed, match="closed"):
+        sb.fork()
+
+
+@pytest.mark.feature("mounts")
+def test_no_mounts_after_the_end(sb: Sandbox) -> None:
+    sb.close()
+    with pytest.raises(SandboxClosed, match="closed"):
+        sb.mount("/m", Mount.memory())
 
 
 def test_closing_twice(sb: Sandbox) -> None:

@@ -18,6 +18,8 @@ from belljar import ConflictError, FileError, Mount, ProtectedFileError, Sandbox
 from tests.contract.servers import memory
 from tests.tiers.conftest import Make
 
+pytestmark = pytest.mark.feature("mounts")
+
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:

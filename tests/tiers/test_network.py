@@ -191,6 +191,7 @@ def test_counters(make: Make, server: HttpServer) -> None:
     assert stats["network_denied"] >= 1
 
 
+@pytest.mark.feature("fork")
 def test_a_branch_has_the_network(make: Make, server: HttpServer) -> None:
     branch = make.keep(make(network=allowing(server)).fork())
     assert branch.exec(f"{GET} {url(server)}").stdout == "hello"

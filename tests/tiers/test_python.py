@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from belljar import FileError, RunFailed, RunLimits, Sandbox, SandboxClosed, SandboxError, SavedVariables, ToolError
-from tests.tiers.conftest import Make, Tier
+from tests.tiers.conftest import Make
 
 VALUES: dict[str, tuple[str, Any]] = {
     "None": ("None", None),
@@ -319,7 +319,8 @@ def test_saved_variables(make: Make) -> None:
     assert second.python.run("same.append(3)\ntotal(), math.floor(1.5)").value == [6, 1]
 
 
-def test_a_fork_has_its_variables(make: Make, tier: Tier) -> None:
+@pytest.mark.feature("fork")
+def test_a_fork_has_its_variables(make: Make) -> None:
     sb = make()
     sb.python.run("x = [1]")
     branch = make.keep(sb.fork())

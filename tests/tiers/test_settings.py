@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import belljar
-from belljar import FileError, IsolationUnavailable, Limits, Sandbox
+from belljar import FileError, Image, IsolationUnavailable, Limits, Sandbox, Store
 from tests.tiers.conftest import Make, Tier
 
 
@@ -73,11 +73,9 @@ WRONG: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "files": ({"files": ["a"]}, TypeError, "files= takes a dict"),
     "a file's contents": ({"files": {"a": 1}}, TypeError, "str, bytes"),
     "limits": ({"limits": 5}, TypeError, r"Limits\(\.\.\.\)"),
-    "a mount": ({"mounts": {"/m": "dir"}}, TypeError, r"Mount\.host"),
     "network": ({"network": True}, TypeError, r"Network\.deny"),
     "tools": ({"tools": [print]}, TypeError, "tools= takes a dict"),
     "a layer": ({"require": "seccomp"}, TypeError, "require= takes a set"),
-    "a checkpoint": ({"checkpoint": "always"}, TypeError, "'exec' or a number"),
     "on_event": ({"on_event": 1}, TypeError, "takes a function"),
     "store": ({"store": "file.db"}, TypeError, "Store.sqlite"),
 }
@@ -87,6 +85,18 @@ WRONG: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
 def test_what_makes_no_sense(make: Make, options: dict[str, Any], error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=text):
         make(**options)
+
+
+@pytest.mark.feature("mounts")
+def test_what_is_no_mount(make: Make) -> None:
+    with pytest.raises(TypeError, match=r"Mount\.host"):
+        make(mounts={"/m": "dir"})
+
+
+@pytest.mark.feature("snapshots")
+def test_what_is_no_checkpoint(make: Make) -> None:
+    with pytest.raises(TypeError, match="'exec' or a number"):
+        make(checkpoint="always")
 
 
 def test_there_is_no_such_tier(make: Make) -> None:
@@ -163,3 +173,13 @@ def test_limits_of_the_sandbox_hold_for_each_command(make: Make) -> None:
     assert sb.exec("sleep 60").limit == "wall_seconds"
     with pytest.raises(ValueError, match="more than the sandbox's own"):
         sb.exec("true", limits=Limits(wall_seconds=5))
+
+
+def test_an_image_is_where_it_begins(make: Make, tier: Tier) -> None:
+    """Its files and variables; programs of the built-in image are belljar's own, and run on the virtual tier only."""
+    store = Store.memory()
+    image = Image().files({"/data/words": "bell\njar\n"}).env(STAGE="test").build(store, name="words")
+    sb = make(image=image, store=store)
+    assert sb.files.read("/data/words") == "bell\njar\n"
+    result = sb.exec("cat /data/words; echo $STAGE")
+    assert (result.exit_code, result.stdout) == tier.behaviour("programs of the base image", (0, "bell\njar\ntest\n"))

@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from belljar import Mount, Sandbox, SandboxClosed, Snapshot, SnapshotError, Store
-from tests.tiers.conftest import Make
+from tests.tiers.conftest import Make, Tier
+
+pytestmark = pytest.mark.feature("snapshots")
 
 
 @pytest.fixture
@@ -171,6 +173,7 @@ def test_export_and_import(make: Make, store: Store, tmp_path: Path) -> None:
     assert make.restore("mine", other).exec(LOOK).stdout == sb.exec(LOOK).stdout
 
 
+@pytest.mark.feature("mounts")
 def test_mounts_are_given_again(make: Make, store: Store, tmp_path: Path) -> None:
     (tmp_path / "f").write_text("host")
     sb = make(store=store, mounts={"/data": Mount.host(str(tmp_path)), "/m": Mount.memory({"g": "memory"})})
@@ -191,15 +194,6 @@ def test_tools_are_given_again(make: Make, store: Store) -> None:
 def test_a_snapshot_that_is_not_there(make: Make, store: Store, name: str) -> None:
     with pytest.raises(SnapshotError, match="no"):
         make.restore(name, store)
-
-
-def test_an_image_is_where_it_begins(make: Make, store: Store) -> None:
-    from belljar import Image
-
-    recipe = Image().files({"/data/words": "bell\njar\n"}).env(STAGE="test")
-    image = recipe.build(store, name="words")
-    sb = make(image=image, store=store)
-    assert sb.exec("cat /data/words; echo $STAGE").stdout == "bell\njar\ntest\n"
 
 
 def test_python_variables_are_kept(make: Make, store: Store) -> None:
