@@ -30,6 +30,6 @@ DIFFERENCES: dict[str, dict[str, Any]] = {
         "fork copies processes": False,
         # The interpreter is a real bash: its work is limited as processor time, wall clock and memory are.
         "limits of the interpreter": False,
-        "programs of the base image": (127, ""),
+        "programs of the base image": (126, ""),
     },
 }

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import belljar
-from belljar import FileError, Image, IsolationUnavailable, Limits, Sandbox, Store
+from belljar import FileError, Image, IsolationUnavailable, Limits, Mount, Sandbox, SnapshotError, Store
 from tests.tiers.conftest import Make, Tier
 
 
@@ -89,6 +89,8 @@ def test_what_makes_no_sense(make: Make, options: dict[str, Any], error: type[Ex
 
 @pytest.mark.feature("mounts")
 def test_what_is_no_mount(make: Make) -> None:
+    with pytest.raises(TypeError, match="no file server"):
+        Mount.server(object())  # type: ignore[arg-type]
     with pytest.raises(TypeError, match=r"Mount\.host"):
         make(mounts={"/m": "dir"})
 
@@ -183,3 +185,9 @@ def test_an_image_is_where_it_begins(make: Make, tier: Tier) -> None:
     assert sb.files.read("/data/words") == "bell\njar\n"
     result = sb.exec("cat /data/words; echo $STAGE")
     assert (result.exit_code, result.stdout) == tier.behaviour("programs of the base image", (0, "bell\njar\ntest\n"))
+
+
+@pytest.mark.parametrize("name", ["no-such-label", "0" * 64])
+def test_a_snapshot_that_is_not_there(make: Make, name: str) -> None:
+    with pytest.raises(SnapshotError, match="no"):
+        make.restore(name, Store.memory())

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from belljar import Mount, Sandbox, SandboxClosed, Snapshot, SnapshotError, Store
-from tests.tiers.conftest import Make, Tier
+from tests.tiers.conftest import Make
 
 pytestmark = pytest.mark.feature("snapshots")
 
@@ -188,12 +188,6 @@ def test_tools_are_given_again(make: Make, store: Store) -> None:
     snapshot = make(store=store, tools={"double": lambda n: int(n) * 2}).snapshot()
     restored = make.restore(snapshot, tools={"double": lambda n: int(n) * 3})
     assert restored.exec("double 2").stdout == "6\n"
-
-
-@pytest.mark.parametrize("name", ["no-such-label", "0" * 64])
-def test_a_snapshot_that_is_not_there(make: Make, store: Store, name: str) -> None:
-    with pytest.raises(SnapshotError, match="no"):
-        make.restore(name, store)
 
 
 def test_python_variables_are_kept(make: Make, store: Store) -> None:

@@ -30,18 +30,18 @@ _NO_RESOLVER: Final = b"# this sandbox has no network\noptions timeout:0 attempt
 class NativeNetwork:
     """The network of one sandbox, while its plan is made: `steps`, `files` and `environment` go into it.
 
-    Without a network, and where everything is denied and nobody records it, the namespace has no way out at all.
+    Without a network the namespace has no way out at all. One that denies everything is given where that is recorded.
     """
 
     def __init__(self, network: Network | None, name: str, lowers: Sequence[str] = ()) -> None:
-        self.redirected = network is not None and not (network.decide is None and network.audit is None)
+        self.redirected = network is not None
         self.files: dict[str, bytes] = {"/etc/resolv.conf": _NO_RESOLVER}
         """Files to write in the root, with directories on the way to them."""
         self.environment: dict[str, str] = {}
         """Variables for what the image and the owner do not set."""
         self._authority: SandboxAuthority | None = None
         self._rate = 0.0 if network is None else network.limits.requests_per_second
-        if network is None or not self.redirected:
+        if network is None:
             return
         self.files["/etc/resolv.conf"] = f"nameserver {RESOLVER}\n".encode()
         if network.decide is not None and not network.inline:  # only a function of the owner's has middleware
