@@ -87,7 +87,6 @@ def test_what_makes_no_sense(make: Make, options: dict[str, Any], error: type[Ex
         make(**options)
 
 
-@pytest.mark.feature("mounts")
 def test_what_is_no_mount(make: Make) -> None:
     with pytest.raises(TypeError, match="no file server"):
         Mount.server(object())  # type: ignore[arg-type]
@@ -95,7 +94,6 @@ def test_what_is_no_mount(make: Make) -> None:
         make(mounts={"/m": "dir"})
 
 
-@pytest.mark.feature("snapshots")
 def test_what_is_no_checkpoint(make: Make) -> None:
     with pytest.raises(TypeError, match="'exec' or a number"):
         make(checkpoint="always")

@@ -311,11 +311,21 @@ static bool others_are_sent(struct job *job) {
     return true;
 }
 
+/* Of the control channel only what was there before the others were looked at: what came since may follow output. */
 static void output_ready(void *who, int index, short events) {
     struct job *job = who;
+    struct output *o = &job->outputs[index];
+    int there = 0;
     (void)events;
-    if (index != 2 || others_are_sent(job))
+    if (index != 2) {
         pump_output(job, index);
+    } else if (ioctl(o->fd, FIONREAD, &there) == 0 && others_are_sent(job) && may_send()) {
+        uint32_t most = o->size + (uint32_t)there;
+        if (there == 0)
+            pump_output(job, index); /* its end */
+        else if (read_output(job, o, most < HELD ? most : HELD))
+            flush_output(job, index);
+    }
 }
 
 static void input_ready(void *who, int index, short events) {

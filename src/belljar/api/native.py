@@ -55,9 +55,6 @@ def native_settings(options: SandboxOptions) -> Settings:
             "tier='native' runs programs on Linux's own kernel, which is not here: use 'virtual'"
         )
     given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
-    for name in _LACKS:
-        if given.get(name):
-            raise NotOnThisTier(f"{name}=", "native", "virtual")
     for name in ("image", "tier"):
         given.pop(name, None)
     source = root_source(options.get("image"), options.get("store"))
@@ -65,6 +62,9 @@ def native_settings(options: SandboxOptions) -> Settings:
     settings = {"cwd": fsdecode(record.cwd), "user": account_of(record), **given}
     settings["env"] = {**environment_of(record), **check_environment(given.get("env"))}
     checked = Settings.check(cast("SandboxOptions", settings))
+    for name in _LACKS:
+        if given.get(name):
+            raise NotOnThisTier(f"{name}=", "native", "virtual")
     start = NativeStart(source, given.get("user") or record.user or "root")
     return structs.replace(checked, native=start, image=source.digest or "image")
 
