@@ -24,7 +24,6 @@ class Refused:
 DIFFERENCES: dict[str, dict[str, Any]] = {
     "virtual": {},
     "native": {
-        "mounts": Refused(NotOnThisTier, r"mount.* is not possible on tier 'native': use tier='virtual'"),
         "fork": Refused(NotOnThisTier, r"fork\(\) is not possible on tier 'native'"),
         "snapshots": Refused(NotOnThisTier, r"is not possible on tier 'native'"),
         "fork copies processes": False,

@@ -6,6 +6,8 @@ import sys
 import types
 
 VERSION = sys.version_info[:2]
+_TYPES = {id(kind): name for name, kind in vars(types).items() if isinstance(kind, type)}
+"""Types that their own names do not lead to."""
 _UNWRITTEN = ("__dict__", "__weakref__", "__abstractmethods__", "_abc_impl")
 
 
@@ -25,6 +27,12 @@ class Pickler(pickle._Pickler):
                 return types.CellType, (value.cell_contents,)
             except ValueError:
                 return types.CellType, ()
+        if isinstance(value, property):
+            return property, (value.fget, value.fset, value.fdel, value.__doc__)
+        if isinstance(value, (staticmethod, classmethod)):
+            return type(value), (value.__func__,)
+        if isinstance(value, type) and id(value) in _TYPES:
+            return getattr, (types, _TYPES[id(value)])
         if isinstance(value, type) and value.__module__ == "__main__":
             return self._class(value)
         return NotImplemented
