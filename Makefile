@@ -13,7 +13,7 @@ DEEPAGENTS_CODE := deepagents-code==0.1.57 tomli-w==1.2.0 python-dotenv==1.2.2
 BIN := .venv/bin
 INSTALLED := .venv/.belljar-installed
 
-.PHONY: help demo test check docs wheel versions reliability durability native tiers soak elsewhere prepared fuzz format clean
+.PHONY: help demo test check docs wheel versions reliability durability native tiers soak elsewhere prepared fuse fuzz format clean
 .DEFAULT_GOAL := help
 
 help:
@@ -29,6 +29,7 @@ help:
 	@echo 'make tiers   the battery of the public API on every tier, whole'
 	@echo 'make soak    fifty sandboxes used and attacked for twenty minutes'
 	@echo 'make elsewhere  types as on macOS and Windows; a stand-in for both (minutes)'
+	@echo 'make fuse    random operations on FUSE mounts beside tmpfs (ten minutes)'
 	@echo 'make fuzz    attack every protocol side for an hour (SECONDS=3600)'
 	@echo 'make format  rewrite the code in house style'
 	@echo 'make clean   remove caches and builds (.venv stays)'
@@ -67,6 +68,9 @@ durability: prepared
 
 native: prepared
 	BELLJAR_WHOLE=1 $(BIN)/python -m pytest -o faulthandler_timeout=1800 -n $(JOBS) tests/native
+
+fuse: prepared
+	BELLJAR_WHOLE=1 $(BIN)/python -m pytest -o faulthandler_timeout=1800 tests/fuse
 
 tiers: prepared
 	BELLJAR_WHOLE=1 $(BIN)/python -m pytest -n $(JOBS) tests/tiers

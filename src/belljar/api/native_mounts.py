@@ -129,6 +129,7 @@ class NativeMounts:
                     read_only=read_only,
                     report=offers.report,
                     refused=self._refused,
+                    charge=offers.share.charge,
                 )
             except (OSError, ValueError) as error:
                 raise SandboxError(f"can't mount at {path}: {error}") from error

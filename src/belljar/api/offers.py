@@ -61,7 +61,7 @@ class Offers:
         self.guard = guard
         self._exports: list[Export] = []
         self._opened: list[_Opened] = []
-        self._share = ProcessorShare()
+        self.share = ProcessorShare()
         self._reported = 0
         self._failures: list[StoreError] = []
         self._tools: dict[bytes, Tool] = {}
@@ -166,7 +166,7 @@ class Offers:
                 self.report(error)
                 return encode(Answer(ask.id, {"errno": EIO})), events
 
-        return lambda: self._share.charge(answer)
+        return lambda: self.share.charge(answer)
 
     def value_call(self, ask: Ask) -> ParseCall | None:
         """The call a question asks for, by values, still to be parsed; None if it is about something else."""

@@ -16,6 +16,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
+from functools import partial
 from typing import Any, Final
 from weakref import WeakSet
 
@@ -77,14 +78,18 @@ class Served:
         session: Session,
         guard: AbstractContextManager[Any] | None = None,
         seconds: float = DEADLINE_SECONDS,
+        charge: Callable[[Callable[[], bool]], bool] | None = None,
     ) -> None:
-        """Serve the device `fd`, which is closed in the end. `guard` is held while the server is at work."""
+        """Serve the device `fd`, which is closed in the end. `guard` is held while the server is at work; `charge` does
+        the work for a request, and may hold back the next one.
+        """
         check_device(fd)
         os.set_blocking(fd, False)
         self._fd = fd
         self._session = session
         self._guard = guard if guard is not None else threading.Lock()
         self._seconds = seconds
+        self._charge = charge
         self._wake = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         self._lock = threading.Lock()
         """Protects what follows. Never held while anything is waited for."""
@@ -139,7 +144,8 @@ class Served:
         poll.register(self._wake, select.POLLIN)
         try:
             while count := self._read(buffer, poll):
-                if not self._handle(view[:count]):
+                handle = partial(self._handle, view[:count])
+                if not (handle() if self._charge is None else self._charge(handle)):
                     return
         except BaseException as error:
             self._session.report(error)

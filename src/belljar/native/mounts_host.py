@@ -88,6 +88,7 @@ class OwnersMounts:
         read_only: bool,
         report: Callable[[BaseException], None],
         refused: Callable[[Refused], None] | None,
+        charge: Callable[[Callable[[], bool]], bool],
     ) -> None:
         """Serve the device of that number. OSError, ValueError."""
         session = Session(
@@ -102,7 +103,7 @@ class OwnersMounts:
         )
         with self._lock:
             fd = self._take(number)
-            self._served.setdefault(path, []).append(Served(fd, session, self.guard(server)))
+            self._served.setdefault(path, []).append(Served(fd, session, self.guard(server), charge=charge))
 
     def guard(self, server: FileServer) -> threading.Lock:
         """What is held while a server is at work."""
