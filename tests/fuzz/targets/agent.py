@@ -150,7 +150,7 @@ class Agent(Target):
         """What the agent says until it answers the probe; None if it ends, or waits for the rest of a frame."""
         connection.setblocking(False)
         frames, heard, deadline = worker_frames(), list[WorkerMessage](), time.monotonic() + _SECONDS
-        patience = time.monotonic() + 1
+        patience = time.monotonic() + 0.3
         while time.monotonic() < deadline:
             writers = [connection] if unsent else []
             readable, writable, _ = select.select([connection], writers, [], 0.05)
