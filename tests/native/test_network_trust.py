@@ -97,7 +97,7 @@ def test_only_a_policy_that_may_look_into_flows_has_an_authority() -> None:
         made = NativeNetwork(network, "box")
         assert list(made.files) == ["/etc/resolv.conf"]
         assert not made.environment
-    assert "listen" not in [step[0] for step in NativeNetwork(Network.deny(), "box").steps()]
+    assert "listen" not in [step[0] for step in NativeNetwork(None, "box").steps()]
     assert NativeNetwork(Network.deny(audit=print), "box").redirected
     made = NativeNetwork(Network.policy(lambda conn: None), "box")
     assert b"BEGIN CERTIFICATE" in made.files[made.environment["NODE_EXTRA_CA_CERTS"]]
