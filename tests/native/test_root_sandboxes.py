@@ -59,6 +59,16 @@ def test_a_recipe_is_built_when_the_sandbox_is_made(tmp_path: Path) -> None:
     assert len(store.list("image/")) == 1
 
 
+def test_commands_of_a_recipe_run_in_the_image(tmp_path: Path) -> None:
+    image = Image.oci(small_archive(tmp_path, Env=["PATH=/usr/bin"])).run(
+        "sed s/l/L/g /srv/greeting > /srv/loud; rm /srv/mine"
+    )
+    built = image.build(Store.memory(), tier="native")
+    assert built.digest == image.build(Store.memory(), tier="native").digest
+    with Sandbox(tier="native", image=built) as sandbox:
+        assert sandbox.exec("cat /srv/loud; ls /srv").stdout == "heLLo\ngreeting\nloud\nprivate\n"
+
+
 def test_a_directory(tmp_path: Path) -> None:
     place = tmp_path / "rootfs"
     for path, value in programs().items():

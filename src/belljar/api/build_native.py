@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec import structs
 
 from belljar.abi.errors import ImageError, SandboxError
-from belljar.abi.limits import MIB, Limits
+from belljar.abi.limits import Limits
 from belljar.abi.paths import fsdecode
 from belljar.api.build import explain
+from belljar.api.clock_host import wall_time_ns
 from belljar.api.native import NativeStart
+from belljar.api.native_state import capture_with
 from belljar.api.sandbox import Sandbox
 from belljar.api.settings import SandboxOptions, Settings
-from belljar.image.changes import BEGIN, CHANGES, NAMES, apply_changes, end_script
+from belljar.image.changes import keep_changes
 from belljar.image.debian.configure import ENVIRONMENT, PACKAGES, configure_script
 from belljar.image.debian.fetch_host import Archive, packages_directory
 from belljar.image.debian.system import make_system
 from belljar.image.recipe import Debian
 from belljar.image.record import ImageRecord, environment_of
 from belljar.image.tree import FileTree
+from belljar.native.launch_host import NativeWorker
 from belljar.native.roots import Bind, RootSource
 from belljar.store.store import Objects
 
@@ -53,45 +56,41 @@ def run_native(
     network: Network | None = None,
     binds: tuple[Bind, ...] = (),
 ) -> ImageRecord:
-    """Run a command as root in a sandbox from an image; gives the image of what is there then. ImageError, StoreError.
-
-    The image must have GNU find and tar.
-    """
+    """Run a command as root in a sandbox from an image; gives the image of what is there then. ImageError."""
     options: SandboxOptions = {
         "env": {**env, **environment_of(record)}, "cwd": fsdecode(record.cwd), "user": "root", "limits": limits,
     }  # fmt: skip
     if network is not None:
         options["network"] = network
-    start = NativeStart(RootSource(objects, record, "", binds), "root")
-    covered = [bind.target for bind in binds]
+    settings = structs.replace(
+        Settings.check(options), native=NativeStart(RootSource(objects, record, "", binds), "root")
+    )
     sandbox = Sandbox.__new__(Sandbox)
     try:
-        sandbox._begin(structs.replace(Settings.check(options), native=start), None)
+        sandbox._begin(settings, None)
         with sandbox:
-            seconds = _must_run(sandbox, ["sh", "-c", BEGIN])
-            _must_run(sandbox, command if isinstance(command, str) else list(command), hear)
-            _must_run(sandbox, ["sh", "-c", end_script(covered)])
-            tree = FileTree.load(objects, record.trees[0])
-            names = b"".join(_read(sandbox, NAMES))
-            apply_changes(tree, objects, _read(sandbox, CHANGES), names, int(seconds) * 10**9, covered)
+            before = _capture(sandbox, settings, objects)
+            started = wall_time_ns()
+            result = sandbox.exec(
+                command if isinstance(command, str) else list(command), merge_stderr=True, on_stdout=hear
+            )
+            if not result.ok:
+                raise ImageError(explain(result.exit_code, result.limit, result.stdout))
+            after = _capture(sandbox, settings, objects)
     except (SandboxError, ValueError) as error:
         if isinstance(error, ImageError):
             raise
         raise ImageError(f"it can't be run on the native tier: {error}") from error
+    tree = keep_changes(FileTree.load(objects, record.trees[0]), before, after, started)
     stored, directories = tree.save()
     objects.write(directories)
     return structs.replace(record, trees=[stored], size=tree.size)
 
 
-def _must_run(sandbox: Sandbox, command: str | list[str], hear: Hear | None = None) -> str:
-    result = sandbox.exec(command, merge_stderr=True, on_stdout=hear)
-    if not result.ok:
-        raise ImageError(explain(result.exit_code, result.limit, result.stdout))
-    return result.stdout
-
-
-def _read(sandbox: Sandbox, path: str) -> Iterator[bytes]:
-    offset = 0
-    while data := sandbox.files.read_range(path, offset, 4 * MIB):
-        yield data
-        offset += len(data)
+def _capture(sandbox: Sandbox, settings: Settings, objects: Objects) -> FileTree:
+    """The files of the sandbox as they are now."""
+    worker = sandbox._link.worker
+    assert isinstance(worker, NativeWorker)
+    captured = capture_with(settings, worker, 0)(objects)
+    objects.write(captured.new)
+    return FileTree.load(objects, captured.trees[0])

@@ -11,6 +11,7 @@ from belljar.abi.errors import SandboxError
 
 monotonic = time.monotonic
 wall_time = time.time
+wall_time_ns = time.time_ns
 
 
 T = TypeVar("T")
