@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import PurePath, PurePosixPath
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -278,6 +279,8 @@ class Image:
             case _Archive(path=path, tag=tag):
                 return _read_archive(path, objects, tag)[0]
             case _Directory(path=path):
+                if sys.platform != "linux":
+                    raise ImageError("Image.directory() can be built on Linux only")
                 from belljar.native.roots_host import read_directory
 
                 return read_directory(path, objects)
