@@ -447,6 +447,13 @@ int unmount_tree(const char *target) {
     return in_mounter(detach, (void *)target);
 }
 
+/* Waits until the launcher has put it into its control groups, which takes as long as all steps before. */
+static int wait_for_cgroups(struct reader *r, struct jail *jail) {
+    (void)r;
+    char byte;
+    return read_exactly(jail->gate, &byte, 1) != 0 ? -1 : unshare(CLONE_NEWCGROUP);
+}
+
 /* Steps. */
 
 static int add_layer(struct reader *r, struct jail *jail) {
@@ -466,6 +473,7 @@ static const struct {
     {"write", make_file},      {"set", set_value},     {"upper", send_upper},        {"sethostname", name_host},
     {"netlink", send_netlink}, {"listen", listen_on},  {"landlock", restrict_paths}, {"seccomp", filter_self},
     {"layer", add_layer},      {"mounter", start_mounter}, {"fuse", keep_fuse},
+    {"cgroup", wait_for_cgroups},
 };
 
 /* One step, [op, arguments...]. `["try", layer, step]` may fail, and puts the layer up if it does not. */
@@ -687,8 +695,6 @@ static int settle_in(struct jail *jail, uid_t uid, gid_t gid) {
         errno = ECHILD;
         return -1;
     }
-    if (unshare(CLONE_NEWCGROUP) != 0) /* now, when it is in its group */
-        return -1;
     setsid();
     umask(022);
     return prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
@@ -819,8 +825,8 @@ int run_plan(struct reader *plan, int connection, int descriptors) {
     snprintf(jail.what, sizeof jail.what, "write the id maps");
     if ((!jail.guest.sets_groups && write_map(pid, "setgroups", "deny", 4) != 0) ||
         write_map(pid, "uid_map", uid_map, uid_length) != 0 || write_map(pid, "gid_map", gid_map, gid_length) != 0 ||
-        enter_cgroups(cgroups, &jail, pid) != 0 || open_trees(&trees, &jail, pid) != 0 ||
-        send_descriptors(jail.gate, jail.trees, jail.tree_count) != 0) {
+        open_trees(&trees, &jail, pid) != 0 || send_descriptors(jail.gate, jail.trees, jail.tree_count) != 0 ||
+        enter_cgroups(cgroups, &jail, pid) != 0 || send_descriptors(jail.gate, NULL, 0) != 0) {
         fail_step(connection, 0, jail.what, errno);
         kill(pid, SIGKILL);
     }

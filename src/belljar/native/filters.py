@@ -6,6 +6,7 @@ with EPERM, unknown ones with ENOSYS, so that programs fall back; those that onl
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Final
 
 from belljar.abi.errno import EAFNOSUPPORT, ENOSYS, EPERM, EPROTONOSUPPORT
@@ -17,6 +18,7 @@ from belljar.lockdown.bpf import (
     JUMP_GREATER_EQUAL,
     JUMP_SET,
     KILL_PROCESS,
+    MACHINES,
     Machine,
     check_machine,
     give,
@@ -96,15 +98,17 @@ def guest_filter(machine: Machine, *, one_id: bool = False) -> bytes:
     """The filter of every guest process. With `one_id`, for root of a sandbox that has no other id: changes of owner
     succeed and do nothing, so that package managers work.
     """
-    return _filter(machine, frozenset(), OWNERS if one_id else frozenset())
+    return _build(machine.audit, frozenset(), OWNERS if one_id else frozenset())
 
 
 def init_filter(machine: Machine) -> bytes:
     """The filter of pid 1. Guests have it too, beside theirs, so it refuses nothing that theirs lets through."""
-    return _filter(machine, MOUNTING)
+    return _build(machine.audit, MOUNTING, frozenset())
 
 
-def _filter(machine: Machine, more: frozenset[str], ignored: frozenset[str] = frozenset()) -> bytes:
+@cache
+def _build(audit: int, more: frozenset[str], ignored: frozenset[str]) -> bytes:
+    machine = next(each for each in MACHINES.values() if each.audit == audit)
     numbers = machine.numbers
     refused = [jump(JUMP_EQUAL, TIOCSTI, 2, 0), jump(JUMP_EQUAL, TIOCLINUX, 1, 0), give(ALLOW)]
     verdicts = {

@@ -30,6 +30,7 @@ A plan is what the launcher (agent/jail.c) reads first, an ordinary frame:
 | listen | family, type, address, [[level, option, value], ...]: the socket goes out on descriptor 4 |
 | fuse | path: keep the way to this device, for mounts of the owner's trees |
 | mounter | start the thread that mounts them, before Landlock forbids it to the others |
+| cgroup | wait until the launcher has put pid 1 into its groups; a cgroup namespace |
 | landlock | attributes, [[path, rights], ...] |
 | seccomp | filter of pid 1 |
 """
@@ -197,6 +198,7 @@ def _steps(ground: Ground, inside: Inside) -> list[Step]:
         ["layer", "network"],
         *(["mask", f"/proc/{name}"] for name in MASKED),
         *(["try", "", ["bind", f"/proc/{name}", f"/proc/{name}", ATTR_RDONLY]] for name in READ_ONLY),
+        ["cgroup"],
         ["seccomp", init_filter(ground.machine)],
         ["mounter"],
         *_landlock(ground.landlock),
