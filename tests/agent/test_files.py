@@ -245,6 +245,14 @@ def test_callers_that_break_the_rules_of_commands_hurt_only_themselves(program: 
             each.close()
 
 
+def test_an_argument_that_may_be_left_out(agent: Talk, tmp_path: Path) -> None:
+    agent.hear()
+    (tmp_path / "f").touch()
+    agent.say(Call(1, "list", [os.fsencode(tmp_path)]))
+    assert isinstance(said := agent.hear(), Reply)
+    assert [entry[0] for entry in said.value] == [b"f"]
+
+
 def test_calls_that_it_does_not_know(agent: Talk) -> None:
     agent.hear()
     agent.say(

@@ -196,6 +196,7 @@ static int take_call(struct reader *r, uint32_t fields) {
     read_bytes(r, &name, &length);
     struct reader arguments = *r;
     skip(r);
+    arguments.end = r->at;
     if (fields > 4)
         read_int(r, &fds);
     if (r->bad || fds < 0 || fds > arrived_count)
