@@ -208,7 +208,7 @@ static void pass_on(struct helper *helper) {
     struct buffer *b = &helper->answer;
     while (b->end - b->start >= HEADER) {
         const uint8_t *at = b->data + b->start;
-        size_t length = at[0] | (size_t)at[1] << 8 | (size_t)at[2] << 16 | (size_t)at[3] << 24;
+        size_t length = frame_length(at);
         if (length == 0 || length > ANSWER_MAX) {
             close(helper->fd);
             helper->fd = -1;

@@ -85,8 +85,7 @@ void close_frame(struct writer *w) {
     size_t length = written(w) - HEADER;
     if (w->full)
         _exit(1); /* a frame larger than its writer said: a bug of ours */
-    for (int i = 0; i < HEADER; i++)
-        w->start[i] = (uint8_t)(length >> (8 * i));
+    set_frame_length(w->start, length);
     agent.out.end += written(w);
 }
 
@@ -322,7 +321,7 @@ static bool receive(bool *ended) {
 static int take_frames(void) {
     while (in.end - in.start >= HEADER && !watch_is_opened()) {
         const uint8_t *at = in.data + in.start;
-        size_t length = at[0] | (size_t)at[1] << 8 | (size_t)at[2] << 16 | (size_t)at[3] << 24;
+        size_t length = frame_length(at);
         if (length == 0 || length > FRAME_MAX)
             return -1;
         if (in.end - in.start < HEADER + length) {

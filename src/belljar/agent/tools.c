@@ -102,8 +102,7 @@ static void answer_caller(struct caller *caller, const void *out, size_t out_len
     put_bytes(&w, error_text, error_length);
     put_int(&w, code);
     put_int(&w, error);
-    for (int i = 0; i < HEADER; i++)
-        caller->out.data[i] = (uint8_t)(written(&w) >> (8 * i));
+    set_frame_length(caller->out.data, written(&w));
     caller->out.end = HEADER + written(&w);
     caller->ask = 0;
     held += caller->out.end;
@@ -208,7 +207,7 @@ static void caller_ready(void *who, int which, short events) {
     const uint8_t *at = caller->in.data + caller->in.start;
     size_t have = caller->in.end - caller->in.start, length = 0;
     if (have >= HEADER)
-        length = at[0] | (size_t)at[1] << 8 | (size_t)at[2] << 16 | (size_t)at[3] << 24;
+        length = frame_length(at);
     if (length > CALL_MAX || held > HELD_MAX) {
         hang_up(caller);
         return;

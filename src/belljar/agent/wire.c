@@ -301,10 +301,18 @@ int write_all(int fd, const void *data, size_t length) {
     return 0;
 }
 
-int send_frame(int fd, const void *body, size_t length) {
-    uint8_t header[HEADER];
+size_t frame_length(const uint8_t *header) {
+    return header[0] | (size_t)header[1] << 8 | (size_t)header[2] << 16 | (size_t)header[3] << 24;
+}
+
+void set_frame_length(uint8_t *header, size_t length) {
     for (int i = 0; i < HEADER; i++)
         header[i] = (uint8_t)(length >> (8 * i));
+}
+
+int send_frame(int fd, const void *body, size_t length) {
+    uint8_t header[HEADER];
+    set_frame_length(header, length);
     if (write_all(fd, header, HEADER) != 0)
         return -1;
     return write_all(fd, body, length);
@@ -314,7 +322,7 @@ ssize_t receive_frame(int fd, void *buffer, size_t size) {
     uint8_t header[HEADER];
     if (read_exactly(fd, header, HEADER) != 0)
         return errno ? -1 : 0;
-    size_t length = header[0] | (size_t)header[1] << 8 | (size_t)header[2] << 16 | (size_t)header[3] << 24;
+    size_t length = frame_length(header);
     if (length == 0 || length > size) {
         errno = EPROTO;
         return -1;

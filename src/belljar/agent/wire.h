@@ -50,6 +50,10 @@ void put_bytes(struct writer *w, const void *data, size_t length);
 void put_bytes_head(struct writer *w, size_t length);
 void put_raw(struct writer *w, const void *data, size_t length);
 
+/* The four bytes before a frame. */
+size_t frame_length(const uint8_t *header);
+void set_frame_length(uint8_t *header, size_t length);
+
 /* For what happens before and after serving: they block. -1 with errno; EPROTO for a frame that is too long. */
 int read_exactly(int fd, void *data, size_t length);
 int write_all(int fd, const void *data, size_t length);
