@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import json
 import os
 import signal
 import ssl
@@ -56,6 +57,28 @@ def test_images_of_the_store_are_templates(own: Server) -> None:
     assert envd(own, made, "GET", "/files?path=/opt/hello").text == "from the image"
     run = envd(own, made, "POST", "/execute", json={"code": "echo $STAGE; whoami; pwd", "language": "bash"}).text
     assert "test" in run
+
+
+@pytest.mark.slow
+def test_the_native_tier(tmp_path: Path) -> None:
+    """The same protocol over real Linux programs, where this machine can have them."""
+    server = Server(tmp_path, "--tier", "native")
+    try:
+        answer = server.request("POST", "/v2/sandboxes", json={"templateID": "base"})
+        if answer.status_code != 201:
+            pytest.skip(f"no native sandboxes here: {answer.text}")
+        made = answer.json()
+        assert envd(server, made, "POST", "/files?path=a", files={"file": ("a", b"kept")}).status_code == 200
+        run = {"code": "uname -s; cat a; pwd", "language": "bash"}
+        events = [json.loads(line) for line in envd(server, made, "POST", "/execute", json=run).text.splitlines()]
+        said = "".join(event["text"] for event in events if event["type"] == "stdout")
+        assert said == "Linux\nkept/home/user\n"
+        entry = envd(server, made, "POST", "/filesystem.Filesystem/Stat", json={"path": "a"}).json()["entry"]
+        assert (entry["owner"], entry["size"]) == ("user", "4")
+        assert server.request("POST", f"/sandboxes/{made['sandboxID']}/pause", json={}).status_code == 204
+        assert envd(server, made, "GET", "/files?path=a").text == "kept"
+    finally:
+        server.stop()
 
 
 def test_a_sandbox_is_found_by_its_host_name(server: Server) -> None:

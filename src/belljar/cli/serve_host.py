@@ -26,7 +26,7 @@ def add_to(subcommands: Any) -> None:
     parser.add_argument("--host", default="127.0.0.1", metavar="ADDRESS", help="listen here (default %(default)s)")
     parser.add_argument("--port", type=_port, default=3000, metavar="N", help="0: any (default %(default)s)")
     parser.add_argument("--config", metavar="FILE", help="a TOML file with these options by name, [limits] and [quota]")
-    parser.add_argument("--tier", default="virtual", help="virtual (default)")
+    parser.add_argument("--tier", default="virtual", help="virtual (default) or native")
     _add_data(parser)
     parser.add_argument("--tls-cert", metavar="FILE", help="a certificate (PEM), with --tls-key")
     parser.add_argument("--tls-key", metavar="FILE")

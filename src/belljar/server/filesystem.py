@@ -13,7 +13,6 @@ from msgspec import Struct
 from starlette.requests import Request
 
 from belljar.abi.errno import ENOENT, ENOTDIR
-from belljar.api.async_sandbox import AsyncSandbox
 from belljar.api.changes import Change
 from belljar.api.errors import FileError, SandboxError
 from belljar.api.results import Entry
@@ -28,7 +27,6 @@ from belljar.server.records import Held
 _TYPES: Final = {"file": "FILE_TYPE_FILE", "directory": "FILE_TYPE_DIRECTORY"}
 _LETTERS: Final = {"file": "-", "directory": "d", "symlink": "L", "other": "-"}
 _BITS: Final = "rwxrwxrwx"
-_OWNERS: Final = {0: "root", 1000: "user", 65534: "nobody"}
 _ENTRIES_MAX: Final = 100_000
 _EVENTS: Final = {
     "created": "EVENT_TYPE_CREATE",
@@ -78,18 +76,18 @@ def permissions(kind: str, mode: int) -> str:
     return _LETTERS[kind] + bits
 
 
-async def entry_info(held: Held, sandbox: AsyncSandbox, entry: Entry, path: str) -> dict[str, Any]:
+async def entry_info(held: Held, guest: Guest, entry: Entry, path: str) -> dict[str, Any]:
     """An entry in the protocol's words. A symlink has its target's type and mode."""
     kind: str = entry.kind
-    mode = entry.mode
+    mode, files, owners = entry.mode, guest.sandbox.files, await guest.owners()
     info: dict[str, Any] = {}
     if kind == "symlink":
         info |= {"isSymlink": True, "symlinkTarget": path}
         kind, mode = "other", 0
         with suppress(FileError):
-            target = await sandbox.files.stat(path)
+            target = await files.stat(path)
             kind, mode = target.kind, target.mode
-            info["symlinkTarget"] = normpath(join(dirname(path), await sandbox.files.readlink(path)))
+            info["symlinkTarget"] = normpath(join(dirname(path), await files.readlink(path)))
     if metadata := held.record.file_metadata.get(path):
         info["metadata"] = metadata
     seconds, nanos = divmod(round(entry.mtime * 1e9), 1_000_000_000)
@@ -101,15 +99,15 @@ async def entry_info(held: Held, sandbox: AsyncSandbox, entry: Entry, path: str)
         "size": str(entry.size),
         "mode": mode & 0o777,
         "permissions": permissions(entry.kind, entry.mode),
-        "owner": _OWNERS.get(entry.uid, str(entry.uid)),
-        "group": _OWNERS.get(entry.gid, str(entry.gid)),
+        "owner": owners["passwd"].get(entry.uid, str(entry.uid)),
+        "group": owners["group"].get(entry.gid, str(entry.gid)),
         "modifiedTime": f"{at}.{nanos:09d}Z",
     }
 
 
 async def _stat(held: Held, guest: Guest, path: str) -> dict[str, Any]:
     entry = await guest.sandbox.files.stat(path, follow=False)
-    return await entry_info(held, guest.sandbox, entry, normpath(path))
+    return await entry_info(held, guest, entry, normpath(path))
 
 
 async def stat(request: Request, held: Held, guest: Guest) -> dict[str, Any]:
@@ -129,7 +127,7 @@ async def list_dir(request: Request, held: Held, guest: Guest) -> dict[str, Any]
             if len(found) >= _ENTRIES_MAX:
                 raise RpcError("resource_exhausted", f"more than {_ENTRIES_MAX} entries: list fewer levels")
             below = join(path, entry.name)
-            found.append(await entry_info(held, guest.sandbox, entry, normpath(below)))
+            found.append(await entry_info(held, guest, entry, normpath(below)))
             if entry.kind == "directory" and depth > 1:
                 with suppress(FileError):  # it may be gone by now
                     await walk(below, depth - 1)

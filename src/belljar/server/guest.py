@@ -16,7 +16,7 @@ from belljar.api.async_process import AsyncProcess, AsyncStream, AsyncTerminal
 from belljar.api.async_sandbox import AsyncSandbox
 from belljar.api.clock_host import monotonic
 from belljar.api.command import DEVNULL, PIPE
-from belljar.api.errors import SandboxError
+from belljar.api.errors import FileError, SandboxError
 from belljar.server.errors import RpcError, rpc_error
 
 HOME: Final = "/home/user"
@@ -25,6 +25,8 @@ _ENDED_KEPT: Final = 1000
 _ENDED_SECONDS: Final = 30.0
 """How long the end of a process can still be asked for."""
 _WATCHERS_MAX: Final = 256
+_NAMES_MAX: Final = 64 << 10
+"""Bytes of /etc/passwd that are read."""
 _EVENTS_MAX: Final = 10_000
 """Changes that a watcher keeps for a client that does not ask; then it fails."""
 _QUEUE: Final = 8
@@ -219,8 +221,23 @@ class Guest:
         self.used = self.kept = monotonic()
         """When it was last used, and last kept in the store."""
         self.samples: deque[Event] = deque(maxlen=720)
+        self._owners: dict[str, dict[int, str]] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._ended: deque[Job] = deque()
+
+    async def owners(self) -> dict[str, dict[int, str]]:
+        """Names of users and groups by number, as the sandbox's files had them when somebody first asked."""
+        if self._owners is None:
+            self._owners = {kind: await self._names(f"/etc/{kind}") for kind in ("passwd", "group")}
+        return self._owners
+
+    async def _names(self, path: str) -> dict[int, str]:
+        try:
+            text = (await self.sandbox.files.read_range(path, 0, _NAMES_MAX)).decode("utf-8", "replace")
+        except FileError:
+            return {}
+        rows = [line.split(":") for line in text.splitlines()]
+        return {int(row[2]): row[0] for row in rows if len(row) > 2 and row[2].isascii() and row[2].isdigit()}
 
     async def spawn(
         self,

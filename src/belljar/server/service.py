@@ -337,18 +337,22 @@ class Service:
         return held
 
     async def _make(self, held: Held, row: SnapshotRow | None, env: dict[str, str]) -> AsyncSandbox:
-        options: dict[str, Any] = {"network": held.egress.network(), "limits": self.config.limits}
+        options = self._options(held)
         try:
             if row is not None:
                 held.record.ref = row.ref
                 held.record.template = row.id
                 return await AsyncSandbox.restore(row.ref, self.store, env=env, **options)
             image = await asyncio.to_thread(self._image, held.record.template)
-            options |= {"tier": self.config.tier, "store": self.store, "user": USER, "hostname": "sandbox"}
+            options |= {"store": self.store, "user": USER, "hostname": "sandbox"}
             made = AsyncSandbox(image=image, env=env, cwd=HOME, **options)
             return await made.start()
         except (TypeError, ValueError) as error:
             raise ApiError(400, f"Error when parsing request: {error}") from None
+
+    def _options(self, held: Held) -> dict[str, Any]:
+        """Options of every sandbox, new or restored."""
+        return {"network": held.egress.network(), "limits": self.config.limits, "tier": self.config.tier}
 
     def _image(self, template: str) -> str | None:
         """The image of a template's name; None: the built-in one. ApiError 404."""
@@ -451,8 +455,7 @@ class Service:
                 raise not_found(held.record.id)
             assert held.record.ref is not None
             async with self._room(held.record.tenant):
-                options: dict[str, Any] = {"network": held.egress.network(), "limits": self.config.limits}
-                sandbox = await AsyncSandbox.restore(held.record.ref, self.store, **options)
+                sandbox = await AsyncSandbox.restore(held.record.ref, self.store, **self._options(held))
                 held.record.end_at = wall_time() + (held.record.timeout if seconds is None else seconds)
                 await self._started(held, sandbox)
                 self.metrics.resumes.inc()
