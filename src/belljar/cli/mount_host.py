@@ -53,6 +53,10 @@ def run_unmount(arguments: argparse.Namespace) -> int:
 
 
 def run_mount(arguments: argparse.Namespace) -> int:
+    from belljar.fuse.mount_host import MountError, missing
+
+    if why := missing():  # before anything is imported that only Linux has
+        raise MountError(f"can't mount at {arguments.directory}: {why}")
     if arguments.background:
         return _in_background(arguments)
     from belljar.cli.screen_host import complain
