@@ -150,7 +150,7 @@ def test_a_bug_of_the_server_is_eio_and_reported(namespace: Namespace, place: st
 
 def test_a_slow_server_gives_eio_in_time_and_comes_back(namespace: Namespace, place: str) -> None:
     server = Strange()
-    with served(namespace, server, place, seconds=0.5):
+    with served(namespace, server, place, seconds=1.5):
         out = namespace.run(f"cd {place}; cat slow; cat good; exit 0", seconds=30)
         assert out.count("Input/output error") == 2
         server.go_on.set()
