@@ -69,7 +69,8 @@ def test_a_snapshot_is_restored_and_kept_again() -> None:
         assert {change.path for change in snapshot.diff(second)} == {
             "/workspace/d", "/workspace/d/e", "/workspace/d/e/f", "/workspace/d/g",
         }  # fmt: skip
-    with Sandbox.restore("one", store, tier="native") as again:
+    with Sandbox.restore("one", store) as again:
+        assert again.info.tier == "native"
         assert again.exec(SHOW).stdout == before
         assert again.exec("echo $NAME").stdout == "value\n"
         again.exec("echo more > d/more")

@@ -16,7 +16,7 @@ from belljar.api.request import check_environment
 from belljar.api.saved import MAX_BYTES, Language, SavedVariables
 from belljar.api.settings import RestoreOptions, Settings, check_store
 from belljar.api.snapshot import Snapshot
-from belljar.api.state import Origin, Point, State
+from belljar.api.state import Origin, Point, State, is_native
 from belljar.api.stepper import Waits
 from belljar.store.default_host import default_store
 from belljar.store.errors import RefConflict, StoreError
@@ -215,7 +215,9 @@ def find_origin(snapshot: object, store: Store | None, *, by_name: bool = False)
 def restored(
     snapshot: object, store: Store | None, options: RestoreOptions, *, by_name: bool = False
 ) -> tuple[Settings, State]:
-    """What a sandbox that goes on from a snapshot starts with: the snapshot's settings unless they are given anew."""
+    """What a sandbox that goes on from a snapshot starts with: the snapshot's settings unless they are given anew. It
+    is of the same tier unless told.
+    """
     origin, checkpoint = find_origin(snapshot, store, by_name=by_name)
     given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
     if origin.record.tools and "tools" not in given:
@@ -233,10 +235,12 @@ def restored(
             settings["checkpoint"] = origin.record.checkpoint
     state = State(origin)
     state.checkpoints = frozenset({checkpoint})
-    if settings.pop("tier", "virtual") == "native":
+    if settings.setdefault("tier", "native" if is_native(origin.record) else "virtual") == "native":
+        del settings["tier"]
         from belljar.api.native_state import start_from
 
         start = start_from(origin, settings.get("user", "root"))
         checked = Settings.check(settings)  # type: ignore[arg-type]
-        return structs.replace(checked, native=start, image=start.source.digest), state
+        states.check_mounts(origin, checked)
+        return structs.replace(checked, native=start, image=start.image), state
     return Settings.check(settings), state  # type: ignore[arg-type]

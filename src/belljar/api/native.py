@@ -46,6 +46,8 @@ class NativeStart(Struct, frozen=True):
 
     source: RootSource
     user: str
+    image: str = ""
+    """For `info`."""
 
 
 def native_settings(options: SandboxOptions) -> Settings:
@@ -65,8 +67,8 @@ def native_settings(options: SandboxOptions) -> Settings:
     for name in _LACKS:
         if given.get(name):
             raise NotOnThisTier(f"{name}=", "native", "virtual")
-    start = NativeStart(source, given.get("user") or record.user or "root")
-    return structs.replace(checked, native=start, image=source.digest or "image")
+    start = NativeStart(source, given.get("user") or record.user or "root", source.digest or "image")
+    return structs.replace(checked, native=start, image=start.image)
 
 
 def start_native(settings: Settings, start: NativeStart) -> NativeWorker:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
 
 from msgspec import structs
 
@@ -14,7 +13,7 @@ from belljar.api.clock_host import wall_time
 from belljar.api.errors import NotOnThisTier
 from belljar.api.native import NativeStart
 from belljar.api.settings import Settings
-from belljar.api.state import Captured, Origin, copy_trees
+from belljar.api.state import HOST, NATIVE, Captured, Origin, copy_trees, is_native
 from belljar.image.tree import FileTree
 from belljar.native.host_image_host import host_source
 from belljar.native.launch_host import NativeWorker
@@ -23,10 +22,6 @@ from belljar.native.upper_host import read_upper, stopped
 from belljar.store.objects import Digest
 from belljar.store.snapshot import SnapshotRecord, ref_of
 from belljar.store.store import Objects
-
-NATIVE: Final = b"native"
-HOST: Final = b"native host"
-"""What the record of a snapshot says of a native sandbox; of one whose programs are the machine's own."""
 
 
 def capture_with(settings: Settings, worker: NativeWorker, known: int) -> Callable[[Objects], Captured]:
@@ -57,10 +52,11 @@ def capture_with(settings: Settings, worker: NativeWorker, known: int) -> Callab
 
 def start_from(origin: Origin, user: str) -> NativeStart:
     """How to start a sandbox from a snapshot of a native one. NotOnThisTier for one of another tier."""
-    if origin.record.config not in (NATIVE, HOST):
+    if not is_native(origin.record):
         raise NotOnThisTier("going on from a snapshot of another tier", "native", "virtual")
-    binds = host_source().binds if origin.record.config == HOST else ()
-    return NativeStart(_source(origin.objects, origin.digest, origin.record, binds), user)
+    host = host_source() if origin.record.config == HOST else None
+    source = _source(origin.objects, origin.digest, origin.record, () if host is None else host.binds)
+    return NativeStart(source, user, source.digest if host is None else host.digest)
 
 
 def branch_from(settings: Settings, objects: Objects, digest: Digest, record: SnapshotRecord) -> Settings:

@@ -59,6 +59,16 @@ _SHM: Final = b"/dev/shm"
 TreeKind = Literal["root", "memory", "overlay"]
 
 
+NATIVE: Final = b"native"
+HOST: Final = b"native host"
+"""What the record of a snapshot says of a native sandbox; of one whose programs are the machine's own."""
+
+
+def is_native(record: SnapshotRecord) -> bool:
+    """Whether a snapshot is of a native sandbox."""
+    return record.config in (NATIVE, HOST)
+
+
 class Origin(Struct, frozen=True):
     """The snapshot that a sandbox goes on from."""
 
@@ -141,6 +151,7 @@ class State:
         """The trees of the sandbox as they are now."""
         yield Work(lambda: self.prepare(objects))
         if (read := self.read) is not None:
+            yield from ask("", "stats")  # it lives
             found: Captured = yield Work(lambda: read(objects))
             return found
         # Its own from here on: a capture that fails or is cancelled leaves no tables, whatever still works on them.
@@ -398,13 +409,7 @@ def restore_trees(origin: Origin, state: State, settings: Settings, offers: Offe
 
     Gives the settings, with mounts that have the snapshot's changes.
     """
-    given: dict[str, Mount] = {normalise(path): mount for path, mount in settings.mounts}
-    missing = [fsdecode(path) for path in origin.record.mounts if fsdecode(path) not in given]
-    if missing:
-        names = ", ".join(map(repr, missing))
-        raise SnapshotError(
-            f"the snapshot needs trees of yours that are not in it: give them by mounts={{...}} (--mount): {names}"
-        )
+    given = check_mounts(origin, settings)
     for tree in origin.record.trees:  # the root first
         path = fsdecode(tree.path)
         if tree.kind == "overlay":
@@ -420,6 +425,18 @@ def restore_trees(origin: Origin, state: State, settings: Settings, offers: Offe
         else:
             yield from ask(path, "mount", tree.path, recipe, False)
     return structs.replace(settings, mounts=tuple(given.items()))
+
+
+def check_mounts(origin: Origin, settings: Settings) -> dict[str, Mount]:
+    """The mounts that were given. SnapshotError if one is missing that the snapshot needs."""
+    given: dict[str, Mount] = {normalise(path): mount for path, mount in settings.mounts}
+    missing = [fsdecode(path) for path in origin.record.mounts if fsdecode(path) not in given]
+    if missing:
+        names = ", ".join(map(repr, missing))
+        raise SnapshotError(
+            f"the snapshot needs trees of yours that are not in it: give them by mounts={{...}} (--mount): {names}"
+        )
+    return given
 
 
 def _remove_tools(names: set[str]) -> Steps[None]:
