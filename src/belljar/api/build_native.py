@@ -10,6 +10,7 @@ from msgspec import structs
 from belljar.abi.errors import ImageError, SandboxError
 from belljar.abi.limits import Limits
 from belljar.abi.paths import fsdecode
+from belljar.abi.records import NANO
 from belljar.api.build import explain
 from belljar.api.clock_host import wall_time_ns
 from belljar.api.native import NativeStart
@@ -66,11 +67,11 @@ def run_native(
         Settings.check(options), native=NativeStart(RootSource(objects, record, "", binds), "root")
     )
     sandbox = Sandbox.__new__(Sandbox)
+    started = wall_time_ns() - NANO  # times of files are by a clock that is late by some milliseconds
     try:
         sandbox._begin(settings, None)
         with sandbox:
             before = _capture(sandbox, settings, objects)
-            started = wall_time_ns()
             result = sandbox.exec(
                 command if isinstance(command, str) else list(command), merge_stderr=True, on_stdout=hear
             )
