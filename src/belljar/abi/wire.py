@@ -82,6 +82,8 @@ class Start(_Message, tag="start"):
     control: bool = False
     forks: int = 0
     follows: bool = False
+    returns: bool = False
+    """Whether the part of the input that nobody read comes back with the Exited."""
 
 
 class Input(_Message, tag="input"):
@@ -175,6 +177,10 @@ class Exited(_Message, tag="exited"):
     truncated: bool
     left: bool = False
     """Processes go on without it: they may still ask for something."""
+    unread: bytes = b""
+    """Input that it was given and did not read, if Start said `returns`."""
+    cpu_us: int = 0
+    """Microseconds of processor time that it used, where a native sandbox ran it."""
 
 
 class Started(_Message, tag="started"):

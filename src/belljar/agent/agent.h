@@ -81,7 +81,7 @@ void job_credit(int64_t id, int64_t stream, int64_t count);
 void job_signal(int64_t id, int64_t number, bool all);
 void job_resize(int64_t id, int64_t rows, int64_t columns);
 void job_renew(int64_t id, struct reader *limits);
-bool read_limits(struct reader *r, struct limits *limits);
+bool read_limits(struct reader *r, struct limits *limits, bool raise); /* else only what is less counts */
 void jobs_wait(void);    /* wait_for what they need */
 void jobs_advance(void); /* do what is due */
 uint32_t count_processes(void);

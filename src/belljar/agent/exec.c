@@ -35,6 +35,7 @@ struct piece {
 
 struct input {
     int fd;
+    int rest; /* the other end, to take back what nobody read; -1: that is lost */
     bool ending;
     struct piece *first, *last;
 };
@@ -51,6 +52,7 @@ struct report {
     enum { BEGUN, FAILED, ENDED } kind; /* value: its pid, an errno, its wait status */
     int value;
     bool left; /* ENDED: other processes go on */
+    int64_t cpu; /* ENDED: microseconds of processor time, with that of all it waited for */
 };
 
 struct job {
@@ -63,6 +65,7 @@ struct job {
     bool told; /* the owner knows that it ended, and has forgotten it */
     bool leaves, killing, truncated, has_ended;
     int status, signal; /* a signal that came before it began */
+    int64_t used; /* microseconds of processor time, once it has ended */
     struct input inputs[INPUTS];
     struct output outputs[OUTPUTS];
     struct limits limits;
@@ -90,7 +93,7 @@ static void close_fd(int *fd) {
     *fd = -1;
 }
 
-bool read_limits(struct reader *r, struct limits *limits) {
+bool read_limits(struct reader *r, struct limits *limits, bool raise) {
     static const char *const names[] = {"wall_seconds", "cpu_seconds", "output_bytes", "processes", "open_files"};
     double *const places[] = {&limits->wall_seconds, &limits->cpu_seconds, &limits->output_bytes, &limits->processes,
                               &limits->open_files};
@@ -104,7 +107,7 @@ bool read_limits(struct reader *r, struct limits *limits) {
         read_number(r, &value);
         value = value < 0 ? 0 : value;
         for (int at = 0; at < 5; at++)
-            if (is_text(name, length, names[at]) && value < *places[at])
+            if (is_text(name, length, names[at]) && (raise || value < *places[at]))
                 *places[at] = value;
     }
     return !r->bad;
@@ -113,13 +116,15 @@ bool read_limits(struct reader *r, struct limits *limits) {
 /* Input. */
 
 static void close_input(struct input *input) {
+    bool returns = input->rest >= 0;
     close_fd(&input->fd);
+    close_fd(&input->rest);
     while (input->first != NULL) {
         struct piece *piece = input->first;
         input->first = piece->next;
         agent.held -= piece->length;
         if (piece->call)
-            send_bool(piece->call, false);
+            send_bool(piece->call, returns); /* if so, by the Exited */
         free(piece);
     }
 }
@@ -148,7 +153,7 @@ static void pump_input(struct input *input) {
         free(piece);
     }
     if (input->ending)
-        close_input(input);
+        close_fd(&input->fd);
 }
 
 static void queue_input(struct input *input, const uint8_t *data, size_t length, int64_t call) {
@@ -375,7 +380,7 @@ void job_renew(int64_t id, struct reader *r) {
     struct reader again = *r;
     uint32_t count;
     read_map(&again, &count);
-    if (!read_limits(r, &limits) || job == NULL)
+    if (!read_limits(r, &limits, false) || job == NULL)
         return;
     if (count)
         job->limits = limits;
@@ -537,7 +542,13 @@ static void keep(struct start *s) {
             continue;
         while ((ended = waitpid(-1, NULL, WNOHANG)) > 0)
             ;
-        report(s->report, (struct report){.kind = ENDED, .value = status, .left = ended == 0});
+        struct rusage used;
+        getrusage(RUSAGE_CHILDREN, &used);
+        int64_t seconds = used.ru_utime.tv_sec + used.ru_stime.tv_sec;
+        report(s->report, (struct report){.kind = ENDED,
+                                          .value = status,
+                                          .left = ended == 0,
+                                          .cpu = seconds * 1000000 + used.ru_utime.tv_usec + used.ru_stime.tv_usec});
     }
 }
 
@@ -568,10 +579,19 @@ static int open_terminal(struct job *job, struct start *s, const struct winsize 
     return s->theirs[1] < 0 || s->theirs[2] < 0 || job->inputs[0].fd < 0 ? -1 : 0;
 }
 
-static int open_streams(struct job *job, struct start *s, bool has_stdin, bool follows) {
+/* The end of a pipe that does not wait, which the program's own must. */
+static int open_again(int fd) {
+    char path[64];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    return open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+}
+
+static int open_streams(struct job *job, struct start *s, bool has_stdin, bool follows, bool returns) {
     int pair[2];
     if (has_stdin) {
         if (connect_pipe(&s->theirs[0], &job->inputs[0].fd) != 0)
+            return -1;
+        if (returns && (job->inputs[0].rest = open_again(s->theirs[0])) < 0)
             return -1;
     } else if (follows) { /* a socket, by which nobody can tell whether there will be any */
         if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
@@ -620,10 +640,10 @@ int start_job(struct reader *r, uint32_t fields) {
     const uint8_t *input = NULL, *cwd = agent.cwd;
     uint32_t input_length = 0, cwd_length = agent.cwd_length, pair;
     int64_t rows = 0, columns = 0, forks = 0;
-    bool follows = false;
+    bool follows = false, returns = false;
     *job = (struct job){.report = -1, .limits = agent.limits, .began = now()};
     for (int i = 0; i < INPUTS; i++)
-        job->inputs[i].fd = -1;
+        job->inputs[i].fd = job->inputs[i].rest = -1;
     for (int i = 0; i < OUTPUTS; i++)
         job->outputs[i] = (struct output){.fd = -1, .credit = WINDOW};
     read_int(r, &job->id);
@@ -637,7 +657,7 @@ int start_job(struct reader *r, uint32_t fields) {
         read_bytes(r, &input, &input_length);
     read_bool(r, &job->merged);
     read_bool(r, &job->live);
-    read_limits(r, &job->limits);
+    read_limits(r, &job->limits, false);
     if (fields > 9 && !read_nil(r)) {
         job->terminal = job->merged = true;
         read_array(r, &pair);
@@ -651,6 +671,8 @@ int start_job(struct reader *r, uint32_t fields) {
         read_int(r, &forks);
     if (fields > 12)
         read_bool(r, &follows);
+    if (fields > 13)
+        read_bool(r, &returns);
     if (r->bad || find_job(job->id) != NULL) {
         free(job);
         return -1;
@@ -662,7 +684,7 @@ int start_job(struct reader *r, uint32_t fields) {
     struct winsize size = {.ws_row = clamp(rows), .ws_col = clamp(columns)};
     errno = ENOSYS; /* a copy of an interpreter */
     if (forks || connect_pipe(&job->report, &s.report) != 0 ||
-        (job->terminal ? open_terminal(job, &s, &size) : open_streams(job, &s, input != NULL, follows)) != 0 ||
+        (job->terminal ? open_terminal(job, &s, &size) : open_streams(job, &s, input != NULL, follows, returns)) != 0 ||
         (job->control && (connect_pipe(&s.theirs[CONTROL_IN], &job->inputs[1].fd) != 0 ||
                           connect_pipe(&job->outputs[2].fd, &s.theirs[CONTROL_OUT]) != 0)) ||
         launch(job, &s) != 0) {
@@ -706,9 +728,38 @@ static bool others_run(void) {
     return false;
 }
 
+/* What was given to an input and nobody read. */
+static uint8_t *take_rest(struct input *input, size_t *length) {
+    int piped = 0;
+    size_t room = 0;
+    *length = 0;
+    if (input->rest < 0)
+        return NULL;
+    ioctl(input->rest, FIONREAD, &piped);
+    room = piped > 0 ? (size_t)piped : 0;
+    for (struct piece *piece = input->first; piece != NULL; piece = piece->next)
+        room += piece->length - piece->done;
+    uint8_t *data = allocate(room);
+    while (piped > 0) {
+        ssize_t count = read(input->rest, data + *length, (size_t)piped);
+        if (count < 0 && errno == EINTR)
+            continue;
+        if (count <= 0)
+            break;
+        *length += (size_t)count;
+        piped -= (int)count;
+    }
+    for (struct piece *piece = input->first; piece != NULL; piece = piece->next) {
+        memcpy(data + *length, piece->data + piece->done, piece->length - piece->done);
+        *length += piece->length - piece->done;
+    }
+    return data;
+}
+
 static void finish(struct job *job) {
     char line[256];
-    size_t said = explain_limit(job, line, sizeof line), total = 0;
+    size_t said = explain_limit(job, line, sizeof line), total = 0, rest_length;
+    uint8_t *rest = take_rest(&job->inputs[0], &rest_length);
     for (int i = 0; i < INPUTS; i++)
         close_input(&job->inputs[i]);
     for (int i = 0; i < 2; i++) {
@@ -733,8 +784,8 @@ static void finish(struct job *job) {
         code = 0;
         signal = SIGKILL;
     }
-    struct writer w = open_frame(total + said + 128);
-    put_array(&w, 9);
+    struct writer w = open_frame(total + said + rest_length + 128);
+    put_array(&w, 11);
     put_str(&w, "exited");
     put_int(&w, job->id);
     put_int(&w, code);
@@ -752,7 +803,10 @@ static void finish(struct job *job) {
     put_bool(&w, job->truncated);
     job->told = true;
     put_bool(&w, others_run());
+    put_bytes(&w, rest, rest_length);
+    put_int(&w, job->used);
     close_frame(&w);
+    free(rest);
     for (int i = 0; i < OUTPUTS; i++) {
         if (job->terminal)
             close_fd(&job->outputs[i].fd);
@@ -805,6 +859,7 @@ static void report_ready(void *who, int which, short events) {
             put_int(&w, job->pid);
             close_frame(&w);
         } else if (news.kind == ENDED) {
+            job->used = news.cpu;
             end_job(job, news.value, news.left);
         }
     }

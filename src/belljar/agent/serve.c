@@ -183,7 +183,7 @@ static int take_boot(struct reader *r, const uint8_t *body, size_t length) {
     read_bytes(&copy, &agent.cwd, &agent.cwd_length);
     skip(&copy); /* user and hostname are the plan's */
     skip(&copy);
-    return read_limits(&copy, &agent.limits) ? 0 : -1;
+    return read_limits(&copy, &agent.limits, true) ? 0 : -1;
 }
 
 static int take_call(struct reader *r, uint32_t fields) {

@@ -160,7 +160,9 @@ class AsyncLink:
         return link
 
     def twin(self, worker: WorkerHandle, conversation: Conversation, offers: Offers) -> AsyncLink:
-        return AsyncLink(worker, conversation, self._limits, offers)
+        link = AsyncLink(worker, conversation, self._limits, offers)
+        link.engines.start_companion = self.engines.start_companion
+        return link
 
     async def wait_readable(self, fd: int, deadline: float) -> bool:
         readable = asyncio.Event()

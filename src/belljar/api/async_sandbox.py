@@ -73,10 +73,11 @@ class AsyncSandbox:
     """
 
     def __init__(self, **options: Unpack[SandboxOptions]) -> None:
-        if options.get("image", BASE) not in (None, BASE) or options.get("tier") == "native":
+        if options.get("image", BASE) not in (None, BASE) or options.get("tier") == "native" or options.get("native"):
             self._from_image = options.copy()
             options.pop("image", None)
             options.pop("tier", None)
+            options.pop("native", None)
         self._assemble(Settings.check(options), None)
 
     _from_image: SandboxOptions | None = None
@@ -114,6 +115,7 @@ class AsyncSandbox:
         settings = self._settings
         worker = await take_worker_async(settings)
         self._started = link = AsyncLink(worker, Conversation(), settings.limits)
+        settings.offer_companion(link.engines)
         owned.add(link)
         self._open_network()
         try:

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
 from belljar.abi.errno import EAGAIN, ENOENT, ENOEXEC, ENOMEM
 from belljar.abi.limits import Limits
+from belljar.abi.native import KIND
 from belljar.abi.wire import Answer, Ask, WireError, encode
 from belljar.engines.errors import EngineUnavailable
 from belljar.engines.owner.template_host import EngineLimits, EngineProcess, Template, template
 from belljar.engines.wire.wasm import PROGRAM_MAX, CompilerRefused, NotCompiled
+
+if TYPE_CHECKING:
+    from belljar.native.companion_host import CompanionProcess
 
 ENGINES_MAX: Final = 16
 """Engine processes that one sandbox may have at a time."""
@@ -61,7 +65,7 @@ class EngineBroker:
         self._confine = confine
         """Puts a process into the sandbox's control group, where it has one. OSError."""
         self._lock = threading.Lock()
-        self._engines: dict[int, EngineProcess | None] = {}
+        self._engines: dict[int, EngineProcess | CompanionProcess | None] = {}
         """None while it is being made."""
         self._programs: dict[int, bytearray] = {}
         """Received pieces of programs to compile."""
@@ -69,6 +73,8 @@ class EngineBroker:
         self._opening_now = 0
         """How many are being made, those included that are not wanted any more: a thread is at work for each."""
         self._closed = False
+        self.start_companion: Callable[[dict[str, Any]], CompanionProcess] | None = None
+        """Starts the sandbox's companion, if it may have one."""
 
     def pids(self) -> list[int]:
         """Of those that are there now."""
@@ -137,6 +143,8 @@ class EngineBroker:
         try:
             if opening.program is not None:
                 return self._compile(opening, opening.program), []
+            if opening.origin == KIND:
+                return self._companion(opening)
             process = self._fork(opening)
             self._bound(process)
         except NotCompiled:
@@ -155,7 +163,7 @@ class EngineBroker:
 
     def give(self, opening: Opening) -> tuple[bytes, list[int]] | None:
         """As `open`, without waiting, where a process was made ahead; None where not."""
-        if opening.program is not None or opening.origin == "wasm":
+        if opening.program is not None or opening.origin in ("wasm", KIND):
             return None
         try:
             process = self._origin(opening.origin).take_spare(self._narrow(opening.options), opening.options)
@@ -168,14 +176,28 @@ class EngineBroker:
         return self._hand_over(opening, process)
 
     def _hand_over(self, opening: Opening, process: EngineProcess) -> tuple[bytes, list[int]]:
+        if not self._keep(opening, process):
+            return _refusal(opening.ask, ENOEXEC, "it is not wanted any more"), []
+        return encode(Answer(opening.ask, process.pid, fds=1)), [process.connection.detach()]
+
+    def _keep(self, opening: Opening, process: EngineProcess | CompanionProcess) -> bool:
+        """Whether it is still wanted; else it is ended."""
         with self._lock:
             wanted = opening.number in self._engines and not self._closed
             if wanted:
                 self._engines[opening.number] = process
         if not wanted:
             process.kill()
+        return wanted
+
+    def _companion(self, opening: Opening) -> tuple[bytes, list[int]]:
+        if self.start_companion is None:
+            raise EngineUnavailable("this sandbox may not run native programs")
+        process = self.start_companion(opening.options)
+        if not self._keep(opening, process):
             return _refusal(opening.ask, ENOEXEC, "it is not wanted any more"), []
-        return encode(Answer(opening.ask, process.pid, fds=1)), [process.connection.detach()]
+        fds = process.hand_over()
+        return encode(Answer(opening.ask, int(process.only), fds=len(fds))), fds
 
     def _fork(self, opening: Opening) -> EngineProcess:
         limits = self._narrow(opening.options)
@@ -219,7 +241,7 @@ class EngineBroker:
             return template(origin)
         with self._lock:
             process = self._engines.get(origin)
-        if process is None:
+        if not isinstance(process, EngineProcess):
             raise EngineUnavailable("the engine process to copy is gone")
         return process
 
@@ -247,7 +269,7 @@ class EngineBroker:
         for number in numbers:
             with self._lock:
                 process = self._engines.get(number)
-            if process is None or process.control is None:
+            if not isinstance(process, EngineProcess) or process.control is None:
                 continue
             try:
                 copies.made[number] = process.copy()

@@ -398,6 +398,11 @@ def from_image(options: SandboxOptions) -> tuple[Settings, State]:
     return structs.replace(checked, image=built.name or ref_of(built.digest)), state
 
 
+def is_stored(image: Image | str | None) -> bool:
+    """Whether a virtual sandbox can begin with its files: not those of a machine's directories."""
+    return not (isinstance(image, Image) and isinstance(image._origin, _Host | _Directory))
+
+
 def root_source(image: Image | str | None, store: Store | None = None) -> RootSource:
     """The root of a native sandbox: of an image, its name or digest, or a recipe, which is built into the store first;
     without one, this machine's own programs. ImageError, TypeError.

@@ -138,7 +138,9 @@ class Link:
         return link
 
     def twin(self, worker: WorkerHandle, conversation: Conversation, offers: Offers) -> Link:
-        return Link(worker, conversation, self._limits, offers)
+        link = Link(worker, conversation, self._limits, offers)
+        link.engines.start_companion = self.engines.start_companion
+        return link
 
     def wait_readable(self, fd: int, deadline: float) -> bool:
         return readable(fd, max(0.0, deadline - time.monotonic()))

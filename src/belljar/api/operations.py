@@ -336,6 +336,10 @@ def set_up(settings: Settings, offers: Offers) -> Steps[None]:
     """Everything that makes a fresh sandbox the one that was asked for."""
     for path, tree in settings.mounts:
         yield from mount(path, tree, offers)
+    if settings.grant is not None:
+        from belljar.api.companion import grant_programs
+
+        yield from grant_programs(settings.grant)
     for tool in settings.tools:
         offers.offer(tool)
         yield from ask(tool.name, "tool", fsencode(tool.name))

@@ -76,6 +76,14 @@ class Sandbox:
             from belljar.api.native import native_settings
 
             self._begin(native_settings(options), None)
+        elif options.get("native"):
+            from belljar.api.companion import with_companion
+
+            settings, state = with_companion(options)
+            if state is None:
+                self._begin(settings, None)
+            else:
+                self._begin_from_image(settings, state)
         elif options.get("image") in (None, BASE):
             self._begin(Settings.check(options), None)
         else:
@@ -169,6 +177,7 @@ class Sandbox:
     def _assemble(self, settings: Settings, link: Link, state: State | None) -> None:
         self._settings = settings
         self._link = link
+        settings.offer_companion(link.engines)
         self._state = state
         self._stop_keeping = _nothing
         self._exposed: list[Exposed] = []

@@ -24,6 +24,8 @@ from belljar.owner.handle_host import CgroupUnavailable, WorkerHandle
 
 if TYPE_CHECKING:
     from belljar.api.dialogue import Engine
+    from belljar.api.companion import NativeGrant
+    from belljar.api.engines_host import EngineBroker
     from belljar.api.events import Event, OnEvent
     from belljar.api.image import Image
     from belljar.api.native import NativeStart
@@ -88,6 +90,9 @@ class SandboxOptions(RestoreOptions, total=False):
     """Where its snapshots are kept, and its image is looked up: the user's own store unless told."""
     image: Image | str | None
     """The files and settings it begins with: an `Image` that was built, its name or its digest."""
+    native: Iterable[str]
+    """Programs of the image that run natively, on the files of this virtual sandbox: their names, or "*" for all of them
+    and for programs that are built inside. Without an image they are this machine's own."""
 
 
 class Settings(Struct, frozen=True):
@@ -112,6 +117,8 @@ class Settings(Struct, frozen=True):
     image: str = BASE
     native: NativeStart | None = None
     """How to start it, if its tier is "native"."""
+    grant: NativeGrant | None = None
+    """The programs that run natively in a virtual sandbox."""
     seed: bytes = b""
     """Of a sandbox that builds an image: see `Boot`."""
 
@@ -179,7 +186,7 @@ class Settings(Struct, frozen=True):
 
     def plain(self) -> Self:
         """Those of a template for sandboxes like this one: without what a sandbox gets after it was booted."""
-        return structs.replace(self.branch(), files=(), mounts=(), tools=(), network=None, on_event=None)
+        return structs.replace(self.branch(), files=(), mounts=(), tools=(), network=None, on_event=None, grant=None)
 
     def boot_key(self) -> tuple[object, ...]:
         """What a worker was booted with: equal for sandboxes that can have one template."""
@@ -216,6 +223,14 @@ class Settings(Struct, frozen=True):
     def info(self, layers: list[str]) -> Info:
         lacks = missing(layers, self.tier)
         return Info(self.name, self.tier, tuple(layers), self.image, self.created, _describe_js(), lacks)
+
+    def offer_companion(self, engines: EngineBroker) -> None:
+        """Have the sandbox's companion started when its worker asks for it, if it may run native programs."""
+        grant = self.grant
+        if grant is not None:
+            from belljar.api.companion import start_for
+
+            engines.start_companion = lambda options: start_for(self, grant, options)
 
     def confine(self, worker: WorkerHandle) -> None:
         """The layers that are only put up when they are required. IsolationUnavailable."""

@@ -22,6 +22,10 @@ def find_image(options: SandboxOptions) -> tuple[Settings, State | None]:
         from belljar.api.native import native_settings
 
         return native_settings(options), None
+    if options.get("native"):
+        from belljar.api.companion import with_companion
+
+        return with_companion(options)
     from belljar.api.image import from_image
 
     return from_image(options)

@@ -115,6 +115,7 @@ class Session:
         server: FileServer,
         now: Callable[[], int],
         *,
+        root: Node | None = None,
         private: bool = False,
         valid: Callable[[], float] | None = None,
         read_only: bool = False,
@@ -131,7 +132,8 @@ class Session:
         self._account = account
         self._report = report
         self._refused = refused
-        self._nodes = NodeTable(self._server.root)
+        self._served = server
+        self._nodes = NodeTable(self._server.root if root is None else root)
         self._handles: dict[int, _OpenFile | _OpenDirectory] = {}
         self._last_handle = 0
         self._given: list[int] = []
@@ -171,6 +173,11 @@ class Session:
             fuse.FALLOCATE: self._fallocate,
             CREATE: self._create,
         }
+
+    def use(self, server: FileServer) -> None:
+        """Serve from another server of the same nodes from now on."""
+        if server is not self._served:
+            self._served, self._server = server, complete(server)
 
     def handle(self, request: Request) -> Reply | None:
         """The reply to one request; None where the kernel takes none. Never raises for what either side did."""

@@ -8,7 +8,7 @@ from typing import Protocol
 from belljar.abi.dataclass import dataclass
 from belljar.abi.errno import ENOEXEC, ENOSYS
 from belljar.abi.errors import SysError
-from belljar.abi.wire import Plain
+from belljar.abi.wire import Exited, Failure, Output, Plain, Start
 
 
 class EngineUnavailable(SysError):
@@ -87,6 +87,38 @@ class Engines(Protocol):
 
         Raises NotCompilable, EngineUnavailable, and whatever `pieces` does.
         """
+
+
+class NativeProgram(Protocol):
+    """A program that runs in the companion. Whoever started it closes it, in a `finally`: that kills what runs of it.
+
+    All but `wait` and `give` return at once.
+    """
+
+    def wait(self) -> Output | Exited | Failure | None:
+        """Wait for what it writes, and for its end. None: it was killed with its companion."""
+
+    def give(self, data: bytes) -> bool:
+        """Give it input; waits until it is taken. False: nobody will."""
+
+    def end_input(self) -> None: ...
+
+    def credit(self, stream: int, count: int) -> None:
+        """So much of its output was taken: as much again may follow."""
+
+    def signal(self, number: int) -> None: ...
+
+    def resize(self, rows: int, columns: int) -> None: ...
+
+    def close(self) -> None:
+        """Idempotent."""
+
+
+class Companion(Protocol):
+    """The native sandbox beside this one, in which native programs run on this sandbox's files."""
+
+    def start(self, start: Start) -> NativeProgram:
+        """Start a program, and first of all the companion. Raises EngineUnavailable."""
 
 
 class NoEngines:

@@ -10,7 +10,7 @@ from belljar.abi.flags import O_RDONLY, O_WRONLY, S_IFSOCK
 from belljar.abi.limits import Limits
 from belljar.abi.signals import Signal
 from belljar.kernel.budget import Budget
-from belljar.kernel.engines import Engines, NoEngines
+from belljar.kernel.engines import Companion, Engines, NoEngines
 from belljar.kernel.fdtable import FdTable
 from belljar.kernel.fiber import Fiber, FiberKilled, Hub
 from belljar.kernel.fs.proc_net import TcpSocket
@@ -66,6 +66,10 @@ class Kernel:
         self.programs = programs
         self.binary_loader = binary_loader
         self.engines: Engines = NoEngines()
+        self.companion: Companion | None = None
+        """Runs native programs, where the owner granted some."""
+        self.elf_loader: Callable[[str], Program] | None = None
+        """Gives the program that an ELF file is, where the owner granted all."""
         self.branched = 0
         """How often this kernel was forked: earlier random state is shared with the other branch."""
         self.hostname = hostname

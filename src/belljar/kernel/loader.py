@@ -10,6 +10,7 @@ from belljar.abi.base import DEFAULT_PATH
 from belljar.abi.errno import E2BIG, EACCES, ELOOP, ENOENT, ENOEXEC
 from belljar.abi.errors import SysError
 from belljar.abi.flags import ARG_MAX, O_RDONLY, S_IFMT, S_IFREG, X_OK
+from belljar.abi.native import SYSTEM
 from belljar.abi.paths import basename, fsdecode
 from belljar.kernel.vfs.namespace import Place
 from belljar.kernel.vfs.resolve import resolve
@@ -86,14 +87,23 @@ def load(process: Process, path: str, argv: list[str]) -> tuple[Program, list[st
         loader = process.kernel.binary_loader(head)
         if loader is not None:
             return loader(path), argv
-        if head.startswith(_ELF) and (stand_in := _stand_in(process, path)) is not None:
-            return stand_in, argv
+        if head.startswith(_ELF) and (program := _load_elf(process, path)) is not None:
+            return program, argv
         if not head.startswith(b"#!"):
             raise SysError(ENOEXEC, path)
         interpreter, argument = _shebang(head, path)
         argv = [interpreter, *argument, path, *argv[1:]]
         path = interpreter
     raise SysError(ELOOP, path)
+
+
+def _load_elf(process: Process, path: str) -> Program | None:
+    """A stand-in for a program of an image's system directories; else the program itself, if that may run natively."""
+    native = process.kernel.elf_loader
+    built_inside = process.absolute(path).split("/")[1] not in SYSTEM
+    if native is not None and built_inside:
+        return native(path)
+    return _stand_in(process, path) or (None if native is None else native(path))
 
 
 def _stand_in(process: Process, path: str) -> Program | None:

@@ -75,6 +75,13 @@ class Pipe:
         self.waiters.wake_all()
         return bytes(chunk)
 
+    def unread(self, data: bytes) -> None:
+        """Put back what was read, in front of everything else."""
+        if data:
+            self.chunks.appendleft(data)
+            self.used += len(data)
+            self.waiters.wake_all()
+
     def write(self, data: bytes, *, nonblocking: bool) -> int:
         """Write all of `data`, waiting for room. EPIPE without readers."""
         if not data:

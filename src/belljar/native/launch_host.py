@@ -72,6 +72,10 @@ class Request(Struct, frozen=True):
     env: dict[str, str]
     """Variables of the image and of the owner."""
     needs_cgroup: bool = False
+    directories: tuple[str, ...] = ()
+    """Further directories of the root, to mount something on."""
+    read_only: bool = False
+    """Whether nobody may write to the root."""
 
 
 class NativeWorker(WorkerHandle):
@@ -198,6 +202,8 @@ def _launch(request: Request, program: str, ids: Ids, device: str) -> NativeWork
                 bounded=cgroup is not None,
                 files=[*files.items(), *network.files.items()],
                 network=network.steps(),
+                directories=request.directories,
+                read_only=request.read_only,
             ),
         )
         worker = _start(program, root.release)

@@ -127,6 +127,10 @@ class Inside(msgspec.Struct, frozen=True):
     files: Sequence[tuple[str, bytes]]
     """Files of /etc, made before the first command."""
     network: Sequence[Step]
+    directories: Sequence[str] = ()
+    """Made if they are missing."""
+    read_only: bool = False
+    """Whether nobody may write to the root."""
 
 
 def encode_plan(ground: Ground, inside: Inside) -> bytes:
@@ -184,6 +188,7 @@ def _steps(ground: Ground, inside: Inside) -> list[Step]:
     return [
         *_lay_out(ground, inside),
         *_mount_root(ground),
+        *([["bind", ROOT, ROOT, ATTR_RDONLY]] if inside.read_only else []),
         *_mount_system(ground, inside),
         ["try", "", ["fuse", ground.device]],
         ["pivot", ROOT],
@@ -218,7 +223,8 @@ def _lay_out(ground: Ground, inside: Inside) -> list[Step]:
         name: (0o755, root) for name in ("dev", "proc", "sys", "etc", "run", "home", "var", "usr")
     }
     made |= {"tmp": (0o1777, root), "var/tmp": (0o1777, root), "root": (0o700, root), "workspace": (0o755, own)}
-    for path, owner in ((account.home, own), (inside.cwd, own), *((path, None) for path, _ in inside.files)):
+    added = [(path, None) for path, _ in inside.files] + [(path, root) for path in inside.directories]
+    for path, owner in ((account.home, own), (inside.cwd, own), *added):
         parts = _parts(path)
         for end in range(1, len(parts)):
             made.setdefault("/".join(parts[:end]), (0o755, root))

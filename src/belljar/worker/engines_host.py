@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from belljar.abi.errno import EIO, EPIPE
 from belljar.abi.errors import SysError
+from belljar.abi.native import KIND
 from belljar.abi.wire import Plain
 from belljar.kernel.engines import EngineLink, EngineUnavailable, NotCompilable
 from belljar.kernel.fiber import Hub, WaitQueue
@@ -76,7 +77,18 @@ class HostEngines:
                 return float(seconds)
         raise EngineUnavailable(answer.errno or EIO, answer.message.decode("utf-8", "replace"))
 
+    def open_companion(self, trees: list[Plain]) -> tuple[int, Plain, Sequence[Descriptor]]:
+        """The number of a new companion, what the owner says of it, its connection, and a device for each tree."""
+        return self._obtain("open", [KIND, {"trees": trees}])
+
     def _ask(self, operation: str, arguments: list[Plain], *, copied: bool = False) -> HostEngineLink:
+        number, _, descriptors = self._obtain(operation, arguments)
+        link = HostEngineLink(number, descriptors[0].take(), self._hub, self._poller, self)
+        link.copied = copied
+        self._links[number] = link
+        return link
+
+    def _obtain(self, operation: str, arguments: list[Plain]) -> tuple[int, Plain, Sequence[Descriptor]]:
         self._tell()  # first: the owner counts them
         number, self._next = self._next, self._next + 1
         try:
@@ -86,10 +98,7 @@ class HostEngines:
             raise
         if answer.errno or not descriptors:
             raise EngineUnavailable(answer.errno or EIO, answer.message.decode("utf-8", "replace"))
-        link = HostEngineLink(number, descriptors[0].take(), self._hub, self._poller, self)
-        link.copied = copied
-        self._links[number] = link
-        return link
+        return number, answer.value, descriptors
 
     def kill(self, number: int) -> None:
         """Ask the owner to kill a process, now."""

@@ -468,6 +468,7 @@ class Server:
             "unmount": self.hosted.unmount,
             "root": self._root,
             "tool": self.hosted.add_tool,
+            "native": self._session.add_native,
             "watch": self._watch,
             "changes": self._watching.changes,
             "unwatch": self._watching.unwatch,

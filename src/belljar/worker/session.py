@@ -7,16 +7,20 @@ test on virtual time, or (one day) in a browser.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 
 from msgspec import Struct
 
 from belljar.abi.base import AGENT_NAME, HOSTNAME, WORKSPACE, environment
-from belljar.abi.errno import EBUSY
+from belljar.abi.errno import EBUSY, ENOSYS
 from belljar.abi.errors import SysError
+from belljar.abi.flags import O_CREAT, O_EXCL, O_WRONLY
 from belljar.abi.limits import Limits
+from belljar.abi.paths import basename, fsdecode
 from belljar.abi.records import Owner
 from belljar.abi.termios import WinSize
 from belljar.engines.worker.wasm_loader import load_binary
+from belljar.kernel.engines import Companion
 from belljar.kernel.fs.dev import DevServer
 from belljar.kernel.fs.memory import MemoryServer
 from belljar.kernel.fs.proc import ProcServer
@@ -72,6 +76,8 @@ class Session:
         self.root_over = -1
         """The owner's export that the root is an overlay of; -1: none."""
         self._added: dict[str, Program] = {}
+        self.make_companion: Callable[[], Companion] | None = None
+        """Gives the way to native programs, where there can be any."""
         self._idle: list[Streams] = []
         """Pipes that wait for the next command."""
         self.kernel = Kernel(
@@ -167,6 +173,29 @@ class Session:
         init = self.kernel.init
         path = f"/usr/local/bin/{name}"
         init.write_file(path, program_file(name), 0o755)
+
+    def add_native(self, names: list[bytes], places: list[bytes], every: bool) -> None:
+        """Have programs of these names run natively, and those in these files, as far as there is none of ours; with
+        `every`, ELF files too.
+        """
+        from belljar.engines.worker.native import load_native, main  # few sandboxes have any
+
+        if self.make_companion is None:
+            raise SysError(ENOSYS)
+        kernel = self.kernel
+        granted = [fsdecode(name) for name in names]
+        self._added |= dict.fromkeys(granted, main)
+        files = [f"/usr/bin/{name}" for name in granted]
+        for path in map(fsdecode, places):
+            if kernel.programs(basename(path)) is None:
+                self._added[basename(path)] = main
+                files.append(path)
+        for path in files:
+            with suppress(SysError):  # the image has that file, or not even the directory
+                kernel.init.write_file(path, program_file(basename(path)), 0o755, O_WRONLY | O_CREAT | O_EXCL)
+        kernel.companion = self.make_companion()
+        kernel.elf_loader = load_native if every else None
+        kernel.lookup_cache.clear()
 
     def start(
         self,

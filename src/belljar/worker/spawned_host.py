@@ -51,6 +51,7 @@ def serve(connection: socket.socket, archive: Archive | None) -> int:
         archive.use_zones()
     elif SEALS:
         preload()
+        import belljar.worker.companion_host  # noqa: F401
     machine = host_machine()
     session = Session(machine, programs=find, names=names())
     session.exec("echo")  # the builtins are found by their files, so the shell must have run once

@@ -9,11 +9,12 @@ import traceback
 from collections.abc import Callable, Mapping
 from errno import ENOSYS
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from belljar.abi.limits import OVERHEAD
 from belljar.abi.wire import HELLO, Call, Exited, HostMessage, Incident, Ready, Start, WorkerMessage, encode
 from belljar.kernel.cpu_guard_host import CpuGuard
+from belljar.kernel.engines import Companion
 from belljar.kernel.machine_host import DescriptorPoller
 from belljar.kernel.process import Process
 from belljar.lockdown.polling_host import Readiness
@@ -26,6 +27,9 @@ from belljar.worker.network_host import network_dialer
 from belljar.worker.port_host import PortConnections
 from belljar.worker.serve import Server
 from belljar.worker.session import Session
+
+if TYPE_CHECKING:
+    from belljar.worker.companion_host import HostCompanion
 
 RECURSION: Final = 60_000
 """Python frames a worker may nest: the shell's depth limit times the frames of one shell call, with room."""
@@ -61,9 +65,18 @@ class Worker:
         self._server = Server(session, self._send, self._branch)
         session.kernel.report_bug = self._report_incident
         session.kernel.engines = self._engines = HostEngines(self._server.hosted, hub, poller)
+        session.make_companion = self._make_companion
+        self._companion: HostCompanion | None = None
         session.uplink.connect = network_dialer(self._server.hosted, hub, poller)
         self._ports = PortConnections(hub, poller)
         self._server.join_port = self._ports.join
+
+    def _make_companion(self) -> Companion:
+        from belljar.worker.companion_host import HostCompanion  # few sandboxes have one
+
+        if self._companion is None:
+            self._companion = HostCompanion(self._session, self._engines, self._poller)
+        return self._companion
 
     def _send(self, message: WorkerMessage) -> None:
         if isinstance(message, Exited) and message.id == _NOBODY:
@@ -185,6 +198,8 @@ class Worker:
             self._engines.switch_to_copies(engines)
             self._session.uplink.hang_up()
             self._ports.hang_up()
+            if self._companion is not None:
+                self._companion.lose()
             self._guard.resume()
             ours = socket.socket(*_BRANCH, 0, descriptor.take())
             ours.send(HELLO)

@@ -131,6 +131,8 @@ class Zygote:
 def load_everything(machine: Machine) -> None:
     """Import all that a worker could need."""
     preload()
+    import belljar.worker.companion_host  # noqa: F401
+
     warm_up(machine)
 
 

@@ -40,6 +40,7 @@ def preload() -> None:
     discovery.preload()
     zone_files()
     import belljar.engines.worker.js
+    import belljar.engines.worker.native
     import belljar.engines.worker.python
     import belljar.engines.worker.wasm  # noqa: F401
 

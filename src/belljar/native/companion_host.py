@@ -1,0 +1,136 @@
+"""The companion of a virtual sandbox: a native sandbox whose own files are that one's, and whose owner is its worker.
+
+It is started here; its connection and the FUSE devices of its trees are then handed to the worker. What is kept is the
+right to end it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Final
+
+from msgspec import Struct, structs
+
+from belljar.abi.limits import Limits
+from belljar.abi.paths import fsencode
+from belljar.abi.wire import Boot, Call, Failure, Reply, WireError, encode, worker_frames
+from belljar.lockdown.sockets_host import receive_descriptors
+from belljar.native.launch_host import NativeWorker, Request, launch, owner_ids
+from belljar.native.roots import RootSource
+from belljar.native.roots_host import prepare_root
+from belljar.owner.handle_host import WorkerUnavailable
+
+_SECONDS: Final = 10.0
+_READ: Final = 64 << 10
+_UNBOUNDED: Final = {"wall_seconds": 1e9, "cpu_seconds": 1e9, "output_bytes": 1 << 53}
+"""Limits that each program is given anew by the worker."""
+_PLACES: Final = ("usr/local/bin", "usr/bin", "usr/sbin", "bin", "sbin", "usr/local/sbin")
+
+
+class Tree(Struct, frozen=True):
+    """A directory of the companion that the worker answers for."""
+
+    path: str
+    mode: int
+    read_only: bool
+
+
+class CompanionProcess:
+    """A companion that runs; `only`: it has one user, and all files are that one's."""
+
+    control = None
+
+    def __init__(self, worker: NativeWorker, devices: list[int], *, only: bool) -> None:
+        self._worker = worker
+        self._devices = devices
+        self.only = only
+        self.pid = worker.pid
+
+    @property
+    def alive(self) -> bool:
+        return self._worker.pidfd >= 0 and self._worker.alive
+
+    def hand_over(self) -> list[int]:
+        """Its connection and its devices, for the worker; they are the caller's to close."""
+        connection = os.dup(self._worker.connection.fileno())
+        devices, self._devices = self._devices, []
+        for fd in (connection, *devices):
+            os.set_blocking(fd, False)
+        return [connection, *devices]
+
+    def kill(self) -> None:
+        """End all that runs in it. Idempotent."""
+        devices, self._devices = self._devices, []
+        for fd in devices:
+            os.close(fd)
+        self._worker.kill()
+
+
+def start_companion(request: Request, trees: Sequence[Tree]) -> CompanionProcess:
+    """Start one with these trees. WorkerUnavailable, ImageError."""
+    own = tuple(tree.path for tree in trees)
+    worker = launch(structs.replace(request, directories=own, read_only=True))
+    devices: list[int] = []
+    try:
+        worker.connection.settimeout(_SECONDS)
+        worker.descriptors.settimeout(_SECONDS)
+        boot = Boot({}, b"/", fsencode(request.user), fsencode(request.hostname), _boot_limits(request.limits))
+        calls = [Call(n, "fuse", [fsencode(tree.path), tree.mode, tree.read_only]) for n, tree in enumerate(trees, 1)]
+        worker.connection.sendall(b"".join(map(encode, (boot, *calls))))
+        _await_replies(worker, len(calls))
+        while len(devices) < len(trees):
+            data, fds = receive_descriptors(worker.descriptors, 1, 1)
+            devices += fds
+            if not data:
+                raise OSError("it sent no device")
+    except (OSError, WireError) as error:
+        for fd in devices:
+            os.close(fd)
+        worker.kill()
+        raise WorkerUnavailable(f"the companion did not get its files: {error}") from error
+    return CompanionProcess(worker, devices, only=owner_ids().base is None)
+
+
+def _boot_limits(limits: Limits) -> dict[str, int | float]:
+    return {**_UNBOUNDED, "processes": limits.processes, "open_files": limits.open_files}
+
+
+def _await_replies(worker: NativeWorker, count: int) -> None:
+    frames = worker_frames()
+    while count:
+        data = worker.connection.recv(_READ)
+        if not data:
+            raise OSError("it ended")
+        for message in frames.feed(data):
+            if isinstance(message, Failure):
+                raise OSError(f"{(message.path or b'').decode()}: {message.message.decode()}")
+            count -= isinstance(message, Reply)
+
+
+def list_programs(source: RootSource) -> list[str]:
+    """The paths of the programs of an image that commands are looked for in. ImageError."""
+    root = prepare_root(source, owner_ids().base)
+    found: dict[str, str] = {}
+    try:
+        for place in _PLACES:
+            for directory in [os.path.join(lower, place) for lower in root.lowers] + [
+                bind.source + f"/{place}"[len(bind.target) :]
+                for bind in root.binds
+                if f"/{place}/".startswith(f"{bind.target}/")
+            ]:
+                for name in _executables(directory):
+                    found.setdefault(name, f"/{place}/{name}")
+    finally:
+        root.release()
+    return sorted(found.values())
+
+
+def _executables(directory: str) -> list[str]:
+    try:
+        with os.scandir(directory) as entries:
+            return [
+                each.name for each in entries if not each.is_dir() and (each.is_symlink() or os.access(each, os.X_OK))
+            ]
+    except OSError:
+        return []
