@@ -10,9 +10,9 @@ from msgspec import Struct, structs
 from belljar.abi.native import EVERY
 from belljar.abi.paths import fsencode
 from belljar.abi.wire import WireError
-from belljar.api.errors import NotOnThisTier
 from belljar.api.image import from_image, is_stored, root_source
 from belljar.api.settings import BASE, SandboxOptions, Settings
+from belljar.lockdown.layers import ON_DEMAND
 from belljar.native.roots import RootSource
 
 if TYPE_CHECKING:
@@ -31,8 +31,6 @@ class NativeGrant(Struct, frozen=True):
 
 def with_companion(options: SandboxOptions) -> tuple[Settings, State | None]:
     """The settings of a virtual sandbox with native programs, and the state it begins from. ImageError, TypeError."""
-    if options.get("tier", "virtual") != "virtual":
-        raise NotOnThisTier("native=", str(options.get("tier")), "virtual")
     names = _check_names(options.get("native"))
     image = options.get("image")
     source = root_source(None if image == BASE else image, options.get("store"))
@@ -90,6 +88,7 @@ def start_for(settings: Settings, grant: NativeGrant, options: dict[str, Any]) -
         name=settings.name,
         network=None,
         env={},
+        needs_cgroup=not settings.require.isdisjoint(ON_DEMAND),
     )
     return start_companion(request, trees)
 

@@ -91,7 +91,7 @@ class SandboxOptions(RestoreOptions, total=False):
     image: Image | str | None
     """The files and settings it begins with: an `Image` that was built, its name or its digest."""
     native: Iterable[str]
-    """Programs of the image that run natively, on the files of this virtual sandbox: their names, or "*" for all of them
+    """Programs of the image that run natively, on the files of this virtual sandbox: their names, or "*" for all,
     and for programs that are built inside. Without an image they are this machine's own."""
 
 
@@ -142,6 +142,8 @@ class Settings(Struct, frozen=True):
             raise NotOnThisTier("going on from a snapshot", tier, "virtual")
         if options.get("image", BASE) != BASE:
             raise TypeError("image= is for a new sandbox: one that goes on from a snapshot has that one's files")
+        if options.get("native"):
+            raise TypeError("native= is for a new sandbox of the virtual tier")
         if not _USER.fullmatch(user):
             raise ValueError(f"user {user!r} is no user name: use lower-case letters, digits, - and _ (at most 32)")
         if user in TAKEN_NAMES:

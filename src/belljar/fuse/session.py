@@ -102,7 +102,7 @@ class _OpenDirectory:
 
 
 class Session:
-    """Answers the requests of one mount, one at a time.
+    """Answers the requests of one mount, one at a time. `root` is the directory to show, if not the server's own.
 
     `private`: nobody but this mount changes the tree, so the kernel may keep all that it was told. Otherwise it asks
     each time, and keeps the contents of a file only as long as the server can tell that they are unchanged. `valid`

@@ -77,7 +77,7 @@ def start_companion(request: Request, trees: Sequence[Tree]) -> CompanionProcess
         worker.descriptors.settimeout(_SECONDS)
         boot = Boot({}, b"/", fsencode(request.user), fsencode(request.hostname), _boot_limits(request.limits))
         calls = [Call(n, "fuse", [fsencode(tree.path), tree.mode, tree.read_only]) for n, tree in enumerate(trees, 1)]
-        worker.connection.sendall(b"".join(map(encode, (boot, *calls))))
+        worker.connection.sendall(encode(boot) + b"".join(map(encode, calls)))
         _await_replies(worker, len(calls))
         while len(devices) < len(trees):
             data, fds = receive_descriptors(worker.descriptors, 1, 1)

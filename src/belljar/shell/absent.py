@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 _EDITORS: Final = "there is no full-screen editor; ed, ex and sed edit files, and so does python3"
-_COMPILERS: Final = "native programs can't be built or run here; python3, node and awk can run code"
+_COMPILERS: Final = "native programs need the owner's grant (native=); python3, node and awk can run code"
 _SERVICES: Final = "no services run here; start a program in the background with &"
 _SESSIONS: Final = "there is no terminal multiplexer; start programs in the background with &, and use jobs, fg and bg"
 _PACKAGES: Final = "system packages can't be installed; pip and npm bring Python and JavaScript packages"

@@ -337,6 +337,8 @@ def run_program(
             script = shell.script_program(path, argv)
             if script is None:
                 shell.error(f"{path}: cannot execute binary file: Exec format error")
+                if process.kernel.companion is not None:
+                    process.error(f'{name}: programs that are built here need native="*", by the sandbox\'s owner\n')
                 return NOT_EXECUTABLE
             program, full = script
         elif error.errno == ENOENT and shell.located.pop(name, None) is not None and name not in shell.hash:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import os
 from collections import deque
+from collections.abc import Sequence
 from typing import Final
 
 from belljar.abi.errno import EIO
@@ -113,7 +114,7 @@ class HostCompanion:
             self._connecting = False
             self._connected.wake_all()
 
-    def _adopt(self, places: list[Place], descriptors: list[Descriptor], *, only: bool) -> None:
+    def _adopt(self, places: list[Place], descriptors: Sequence[Descriptor], *, only: bool) -> None:
         who = self._session.credentials
         account = Account(who.uid, who.gid, only=True) if only else None
         kernel = self._session.kernel
@@ -124,13 +125,17 @@ class HostCompanion:
                 root=place.node,
                 read_only=place.mount.read_only,
                 account=account,
-                report=lambda error: kernel.report_bug(kernel.init, error),
+                report=self._report,
             )
             self._devices.append(_Device(device.take(), place.mount, session, self._hub, self._poller))
         for served in self._devices:
             self._hub.spawn(served.serve)
         fd = descriptors[0].take()
         self._channel = FrameChannel(fd, self._hub, self._poller, worker_frames(), self._receive, self._ended)
+
+    def _report(self, error: BaseException) -> None:
+        kernel = self._session.kernel
+        kernel.report_bug(kernel.init, error)
 
     def _trees(self) -> dict[str, Place]:
         """The directories of the root that are the sandbox's own, by their paths."""

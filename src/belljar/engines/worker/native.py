@@ -1,4 +1,4 @@
-"""Native programs: one runs in the sandbox's companion, with the descriptors, environment and limits of a process here"""
+"""Native programs: each runs in the sandbox's companion, with descriptors, environment and limits of a process here"""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def _limits(process: Process) -> dict[str, int | float]:
 
 
 class _Terminal:
-    """The terminal of a process whose program has another one inside: that echoes and edits, this only sends signals."""
+    """The terminal of a process whose program has one of its own: that one echoes and edits, this one sends signals."""
 
     def __init__(self, process: Process) -> None:
         self._process = process
