@@ -17,9 +17,12 @@ from tests.native.conftest import needs_native
 
 pytestmark = needs_native
 KILLED = 200 if os.environ.get("BELLJAR_WHOLE") else 30
-PROJECT = {
-    "/workspace/main.c": '#include "count.h"\n#include <stdio.h>\n'
-    'int main(void) { for (int i = 0; i < 3; i++) printf("line %d\\n", count(i)); return 3; }\n',
+MAIN = (
+    '#include "count.h"\n#include <stdio.h>\n'
+    'int main(void) { for (int i = 0; i < 3; i++) printf("line %d\\n", count(i)); return 3; }\n'
+)
+PROJECT: dict[str, str | tuple[bytes, int]] = {
+    "/workspace/main.c": MAIN,
     "/workspace/count.c": "int count(int i) { return 9 - i; }\n",
     "/workspace/count.h": "int count(int);\n",
     "/workspace/Makefile": "prog: main.o count.o\n\tgcc -o $@ $^\n%.o: %.c\n\tgcc -c $<\n",
@@ -136,9 +139,10 @@ def test_environment_and_directory(sandbox: Sandbox) -> None:
         out(sandbox, "mkdir -p 'a b'; cd 'a b'; X='1 2' perl -MCwd -e 'print getcwd, $ENV{X}'") == "/workspace/a b1 2"
     )
     assert out(sandbox, "cd /usr/lib; perl -MCwd -e 'print getcwd'") == "/usr/lib"
-    missing = sandbox.exec("mkdir -p /later; cd /later; perl -e 1")
-    assert missing.exit_code == 126
-    assert "/later" in missing.stderr
+    assert out(sandbox, "mkdir -p /later; cd /later; perl -MCwd -e 'print getcwd'") == "/later"
+    running = sandbox.exec("perl -e 'sleep 1' & sleep 0.3; mkdir -p /latest; cd /latest; perl -e 1")
+    assert running.exit_code == 126
+    assert "/latest" in running.stderr
 
 
 def test_a_terminal(sandbox: Sandbox) -> None:
@@ -177,8 +181,13 @@ def test_a_terminal(sandbox: Sandbox) -> None:
     terminal.write("\x1a")
     expect(b"Stopped")
     expect(b"$ ")
-    terminal.write("kill %1; fg; echo over=$?\n")
-    expect(b"over=143\r\n")
+    terminal.write("fg\n")
+    expect(b"sleep 60'\r\n")
+    time.sleep(0.2)
+    terminal.write("\x03")
+    expect(b"$ ")
+    terminal.write("echo over=$?\n")
+    expect(b"over=130\r\n")
     terminal.kill("KILL")
 
 
@@ -202,7 +211,7 @@ def test_programs_started_and_killed_at_random(sandbox: Sandbox) -> None:
     programs = ["perl -e 'sleep 60'", "perl -e '1 while 1'", "perl -e 'print qq(y\\n) while 1' > /dev/null",
                 "perl -e 'fork; fork; sleep 60'", "perl -e 'open F, q(>), qq(f$$) for 1 .. 9; exit 0'",
                 "gcc -x c -c -o /dev/null - < main.c"]  # fmt: skip
-    sandbox.files.write("/workspace/main.c", PROJECT["/workspace/main.c"].replace('"count.h"', "<stdlib.h>"))  # type: ignore[union-attr]
+    sandbox.files.write("/workspace/main.c", MAIN.replace('"count.h"', "<stdlib.h>"))
     for _ in range(0, KILLED, 10):
         lines = [f'{pick.choice(programs)} & pids="$pids $!"; sleep 0.0{pick.randrange(10)}' for _ in range(10)]
         signals = [f"kill -{pick.choice(['KILL', 'TERM', 'INT'])} $p" for _ in range(1)]
@@ -265,9 +274,14 @@ def test_a_companion_that_dies_is_replaced(sandbox: Sandbox) -> None:
 
 def test_a_mount_of_the_owner(tmp_path: Path) -> None:
     (tmp_path / "main.c").write_text("int main(void) { return 4; }\n")
-    with Sandbox(native="*", image=Image.host(), mounts={"/workspace": Mount.overlay(Mount.host(tmp_path))}) as sandbox:
+    with Sandbox(
+        native="*", image=Image.host(), mounts={"/workspace": Mount.overlay(Mount.host(str(tmp_path)))}
+    ) as sandbox:
         assert sandbox.exec("gcc main.c && ./a.out").exit_code == 4
         assert not (tmp_path / "a.out").exists()
+        sandbox.mount("/home/agent/in/side", Mount.host(str(tmp_path)))
+        assert out(sandbox, "perl -e 'open F, q(/home/agent/in/side/main.c); print <F>'").startswith("int main")
+        assert sandbox.exec("perl -e 'open F, q(>/home/agent/in/side/new) or exit 9'").exit_code == 9
 
 
 def test_changes_by_native_programs_are_watched(sandbox: Sandbox) -> None:

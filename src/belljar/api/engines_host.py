@@ -11,7 +11,7 @@ from msgspec import Struct
 from belljar.abi.errno import EAGAIN, ENOENT, ENOEXEC, ENOMEM
 from belljar.abi.limits import Limits
 from belljar.abi.native import KIND
-from belljar.abi.wire import Answer, Ask, WireError, encode
+from belljar.abi.wire import FDS_MAX, Answer, Ask, WireError, encode
 from belljar.engines.errors import EngineUnavailable
 from belljar.engines.owner.template_host import EngineLimits, EngineProcess, Template, template
 from belljar.engines.wire.wasm import PROGRAM_MAX, CompilerRefused, NotCompiled
@@ -25,6 +25,9 @@ ENGINES_MAX: Final = 16
 
 SESSION_SECONDS: Final = 24 * 3600.0
 """Processor time of an interpreter that its owner drives: each of its runs is limited by itself."""
+
+
+CLOSE_SECONDS: Final = 1.0
 
 
 class Opening(Struct, frozen=True):
@@ -65,6 +68,8 @@ class EngineBroker:
         self._confine = confine
         """Puts a process into the sandbox's control group, where it has one. OSError."""
         self._lock = threading.Lock()
+        self._one_companion = threading.Lock()
+        """Held while the sandbox's only companion is started."""
         self._engines: dict[int, EngineProcess | CompanionProcess | None] = {}
         """None while it is being made."""
         self._programs: dict[int, bytearray] = {}
@@ -193,11 +198,31 @@ class EngineBroker:
     def _companion(self, opening: Opening) -> tuple[bytes, list[int]]:
         if self.start_companion is None:
             raise EngineUnavailable("this sandbox may not run native programs")
-        process = self.start_companion(opening.options)
-        if not self._keep(opening, process):
-            return _refusal(opening.ask, ENOEXEC, "it is not wanted any more"), []
+        if "of" in opening.options:
+            return self._further_devices(opening)
+        with self._one_companion:
+            self._end_companions()
+            process = self.start_companion(opening.options)
+            if not self._keep(opening, process):
+                return _refusal(opening.ask, ENOEXEC, "it is not wanted any more"), []
         fds = process.hand_over()
         return encode(Answer(opening.ask, int(process.only), fds=len(fds))), fds
+
+    def _further_devices(self, opening: Opening) -> tuple[bytes, list[int]]:
+        with self._lock:
+            self._engines.pop(opening.number, None)
+            process = self._engines.get(opening.options["of"])
+        count = opening.options.get("devices")
+        if process is None or isinstance(process, EngineProcess) or not isinstance(count, int):
+            raise EngineUnavailable("there is no such companion")
+        fds = process.take_devices(min(count, FDS_MAX))
+        return encode(Answer(opening.ask, None, fds=len(fds))), fds
+
+    def _end_companions(self) -> None:
+        with self._lock:
+            found = [n for n, each in self._engines.items() if each is not None and not isinstance(each, EngineProcess)]
+        for number in found:
+            self.kill(number)
 
     def _fork(self, opening: Opening) -> EngineProcess:
         limits = self._narrow(opening.options)
@@ -292,7 +317,7 @@ class EngineBroker:
             process = self._engines.pop(number, None)
             self._take_program(number)
         if process is not None:
-            process.kill()
+            _kill(process, 0.0)
 
     def disown(self) -> None:
         """In a forked child of the owner: close the descriptors. Locks may be held by threads that are not here."""
@@ -310,7 +335,17 @@ class EngineBroker:
             engines, self._engines = self._engines, {}
         for process in engines.values():
             if process is not None:
-                process.kill()
+                _kill(process, CLOSE_SECONDS)
+
+
+def _kill(process: EngineProcess | CompanionProcess, seconds: float) -> None:
+    """End it. A companion's programs may wait for files of a worker that does not answer: wait so long at most."""
+    if isinstance(process, EngineProcess):
+        process.kill()
+        return
+    ending = threading.Thread(target=process.kill, name="belljar-companion", daemon=True)
+    ending.start()
+    ending.join(seconds)
 
 
 def _refusal(ask: int, errno: int, message: str) -> bytes:

@@ -15,6 +15,7 @@ from msgspec import Struct, structs
 from belljar.abi.limits import Limits
 from belljar.abi.paths import fsencode
 from belljar.abi.wire import Boot, Call, Failure, Reply, WireError, encode, worker_frames
+from belljar.fuse.serve_host import check_device
 from belljar.lockdown.sockets_host import receive_descriptors
 from belljar.native.launch_host import NativeWorker, Request, launch, owner_ids
 from belljar.native.roots import RootSource
@@ -59,6 +60,13 @@ class CompanionProcess:
             os.set_blocking(fd, False)
         return [connection, *devices]
 
+    def take_devices(self, count: int) -> list[int]:
+        """Devices that pid 1 sent out since, on behalf of the worker. OSError."""
+        devices = _receive_devices(self._worker, count)
+        for fd in devices:
+            os.set_blocking(fd, False)
+        return devices
+
     def kill(self) -> None:
         """End all that runs in it. Idempotent."""
         devices, self._devices = self._devices, []
@@ -71,7 +79,6 @@ def start_companion(request: Request, trees: Sequence[Tree]) -> CompanionProcess
     """Start one with these trees. WorkerUnavailable, ImageError."""
     own = tuple(tree.path for tree in trees)
     worker = launch(structs.replace(request, directories=own, read_only=True))
-    devices: list[int] = []
     try:
         worker.connection.settimeout(_SECONDS)
         worker.descriptors.settimeout(_SECONDS)
@@ -79,17 +86,27 @@ def start_companion(request: Request, trees: Sequence[Tree]) -> CompanionProcess
         calls = [Call(n, "fuse", [fsencode(tree.path), tree.mode, tree.read_only]) for n, tree in enumerate(trees, 1)]
         worker.connection.sendall(encode(boot) + b"".join(map(encode, calls)))
         _await_replies(worker, len(calls))
-        while len(devices) < len(trees):
+        devices = _receive_devices(worker, len(trees))
+    except (OSError, WireError) as error:
+        worker.kill()
+        raise WorkerUnavailable(f"the companion did not get its files: {error}") from error
+    return CompanionProcess(worker, devices, only=owner_ids().base is None)
+
+
+def _receive_devices(worker: NativeWorker, count: int) -> list[int]:
+    devices: list[int] = []
+    try:
+        while len(devices) < count:
             data, fds = receive_descriptors(worker.descriptors, 1, 1)
             devices += fds
             if not data:
                 raise OSError("it sent no device")
-    except (OSError, WireError) as error:
+            check_device(fds[0])
+    except (OSError, ValueError, IndexError) as error:
         for fd in devices:
             os.close(fd)
-        worker.kill()
-        raise WorkerUnavailable(f"the companion did not get its files: {error}") from error
-    return CompanionProcess(worker, devices, only=owner_ids().base is None)
+        raise OSError(f"no device came: {error}") from error
+    return devices
 
 
 def _boot_limits(limits: Limits) -> dict[str, int | float]:

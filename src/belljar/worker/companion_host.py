@@ -9,12 +9,14 @@ from __future__ import annotations
 import errno
 import os
 from collections import deque
-from collections.abc import Sequence
+from contextlib import suppress
 from typing import Final
 
 from belljar.abi.errno import EIO
+from belljar.abi.errors import SysError
 from belljar.abi.flags import S_IFDIR
 from belljar.abi.native import SYSTEM
+from belljar.abi.paths import fsencode
 from belljar.abi.wire import (
     Call,
     Credit,
@@ -43,6 +45,7 @@ from belljar.kernel.vfs.resolve import resolve
 from belljar.worker.descriptor_host import Descriptor
 from belljar.worker.engines_host import HostEngines
 from belljar.worker.frames_host import FrameChannel
+from belljar.worker.hosted import Hosted
 from belljar.worker.session import Session
 
 TREES_MAX: Final = 24
@@ -56,8 +59,9 @@ _PASSING: Final = (errno.EINTR, errno.ENOENT)
 class HostCompanion:
     """The companion of one sandbox, started when the first program is."""
 
-    def __init__(self, session: Session, engines: HostEngines, poller: DescriptorPoller) -> None:
+    def __init__(self, session: Session, hosted: Hosted, engines: HostEngines, poller: DescriptorPoller) -> None:
         self._session = session
+        self._hosted = hosted
         self._engines = engines
         self._poller = poller
         self._hub = session.kernel.hub
@@ -66,6 +70,9 @@ class HostCompanion:
         self._number = 0
         self._channel: FrameChannel[WorkerMessage] | None = None
         self._devices: list[_Device] = []
+        self._shown: dict[str, Place] = {}
+        """The trees that it was started with."""
+        self._replies: dict[int, Reply | Failure | None] = {}
         self._programs: dict[int, HostProgram] = {}
         self._calls: dict[int, HostProgram] = {}
         """Calls for input that were not answered yet, and whose they are."""
@@ -73,7 +80,9 @@ class HostCompanion:
 
     def start(self, start: Start) -> HostProgram:
         """Start a program; its `id` is chosen here. EngineUnavailable if there is no companion to be had."""
-        while self._channel is None:
+        if self._channel is not None and not self._programs and self._trees() != self._shown:
+            self._replace()
+        while self._channel is None or self._connecting:
             self._connect()
         start.id = self._new_id()
         program = self._programs[start.id] = HostProgram(self, start.id, WaitQueue(self._hub))
@@ -104,48 +113,83 @@ class HostCompanion:
             return
         self._connecting = True
         try:
-            places = self._trees()
-            trees = [[name, place.node.mode, place.mount.read_only] for name, place in places.items()]
-            self._number, value, descriptors = self._engines.open_companion(trees)
+            self._shown = self._trees()
+            places = {path: place for path, place in self._shown.items() if path.count("/") == 1}
+            trees = [[path, place.node.mode, place.mount.read_only] for path, place in places.items()]
+            self._number, value, descriptors = self._engines.open_companion({"trees": trees})
             if len(descriptors) != 1 + len(places):
                 raise EngineUnavailable(EIO, "the companion has too few trees")
-            self._adopt(list(places.values()), descriptors, only=value == 1)
+            who = self._session.credentials
+            account = Account(who.uid, who.gid, only=True) if value == 1 else None
+            for place, device in zip(places.values(), descriptors[1:], strict=True):
+                self._serve(place, device, account)
+            fd = descriptors[0].take()
+            self._channel = FrameChannel(fd, self._hub, self._poller, worker_frames(), self._receive, self._ended)
+            self._mount_inner({path: place for path, place in self._shown.items() if path not in places}, account)
         finally:
             self._connecting = False
             self._connected.wake_all()
 
-    def _adopt(self, places: list[Place], descriptors: Sequence[Descriptor], *, only: bool) -> None:
-        who = self._session.credentials
-        account = Account(who.uid, who.gid, only=True) if only else None
-        kernel = self._session.kernel
-        for place, device in zip(places, descriptors[1:], strict=True):
-            session = FileSession(
-                place.mount.server,
-                kernel.now,
-                root=place.node,
-                read_only=place.mount.read_only,
-                account=account,
-                report=self._report,
-            )
-            self._devices.append(_Device(device.take(), place.mount, session, self._hub, self._poller))
-        for served in self._devices:
-            self._hub.spawn(served.serve)
-        fd = descriptors[0].take()
-        self._channel = FrameChannel(fd, self._hub, self._poller, worker_frames(), self._receive, self._ended)
+    def _mount_inner(self, places: dict[str, Place], account: Account | None) -> None:
+        """Have trees mounted inside of others: the way to them leads through what is served here already."""
+        mounted = [place for path, place in places.items() if self._mount(path, place)]
+        if mounted:
+            _, _, devices = self._engines.open_companion({"of": self._number, "devices": len(mounted)})
+            for place, device in zip(mounted, devices, strict=True):
+                self._serve(place, device, account)
+
+    def _mount(self, path: str, place: Place) -> bool:
+        number = self._new_id()
+        self._replies[number] = None
+        self.send(Call(number, "fuse", [fsencode(path), place.node.mode, place.mount.read_only]))
+        while (reply := self._replies[number]) is None:
+            if self._channel is None:
+                raise EngineUnavailable(EIO, "the companion ended while it started")
+            self._connected.wait()
+        del self._replies[number]
+        return isinstance(reply, Reply)
+
+    def _serve(self, place: Place, device: Descriptor, account: Account | None) -> None:
+        session = FileSession(
+            place.mount.server,
+            self._session.kernel.now,
+            root=place.node,
+            read_only=place.mount.read_only,
+            account=account,
+            report=self._report,
+        )
+        served = _Device(device.take(), place.mount, session, self._hub, self._poller)
+        self._devices.append(served)
+        self._hub.spawn(served.serve)
+
+    def _replace(self) -> None:
+        """Have another one started: the sandbox has other trees than this one shows, and nothing runs in it."""
+        self._engines.kill(self._number)
+        self.lose()
 
     def _report(self, error: BaseException) -> None:
         kernel = self._session.kernel
         kernel.report_bug(kernel.init, error)
 
     def _trees(self) -> dict[str, Place]:
-        """The directories of the root that are the sandbox's own, by their paths."""
+        """The directories of the root that are the sandbox's own, and the owner's mounts in them, by their paths."""
         view = self._session.kernel.init.fs
         mount, root = view.root
         names = [name for name, _, kind in mount.server.readdir(root) if kind == S_IFDIR and name not in SYSTEM]
-        return {f"/{name}": resolve(view, f"/{name}") for name in names[:TREES_MAX]}
+        paths = [f"/{name}" for name in names[:TREES_MAX]]
+        inner = [path for path in self._hosted.mounted if f"/{path.split('/')[1]}" in paths and path not in paths]
+        found: dict[str, Place] = {}
+        for path in paths + sorted(inner)[:TREES_MAX]:
+            with suppress(SysError):  # its mount point was removed
+                found[path] = resolve(view, path)
+        return {path: place for path, place in found.items() if place.node.is_dir}
 
     def _receive(self, message: WorkerMessage) -> None:
         match message:
+            case Reply(id=number) | Failure(id=number) if number in self._replies:
+                self._replies[number] = message
+                self._connected.wake_all()
+                return
             case Output(id=number) | Exited(id=number):
                 program = self._programs.get(number)
             case Reply(id=number):
@@ -173,6 +217,7 @@ class HostCompanion:
             device.close()
         programs, self._programs = self._programs, {}
         self._calls.clear()
+        self._connected.wake_all()
         for program in programs.values():
             program.take(None)
 

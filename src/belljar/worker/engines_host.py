@@ -77,9 +77,11 @@ class HostEngines:
                 return float(seconds)
         raise EngineUnavailable(answer.errno or EIO, answer.message.decode("utf-8", "replace"))
 
-    def open_companion(self, trees: list[Plain]) -> tuple[int, Plain, Sequence[Descriptor]]:
-        """The number of a new companion, what the owner says of it, its connection, and a device for each tree."""
-        return self._obtain("open", [KIND, {"trees": trees}])
+    def open_companion(self, options: dict[str, Plain]) -> tuple[int, Plain, Sequence[Descriptor]]:
+        """The number of a new companion with `trees`, what the owner says of it, its connection and a device for each
+        tree; or further `devices` of one.
+        """
+        return self._obtain("open", [KIND, options])
 
     def _ask(self, operation: str, arguments: list[Plain], *, copied: bool = False) -> HostEngineLink:
         number, _, descriptors = self._obtain(operation, arguments)

@@ -75,7 +75,7 @@ class Worker:
         from belljar.worker.companion_host import HostCompanion  # few sandboxes have one
 
         if self._companion is None:
-            self._companion = HostCompanion(self._session, self._engines, self._poller)
+            self._companion = HostCompanion(self._session, self._server.hosted, self._engines, self._poller)
         return self._companion
 
     def _send(self, message: WorkerMessage) -> None:
