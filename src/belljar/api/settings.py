@@ -23,8 +23,8 @@ from belljar.lockdown.layers import ON_DEMAND, missing
 from belljar.owner.handle_host import CgroupUnavailable, WorkerHandle
 
 if TYPE_CHECKING:
-    from belljar.api.dialogue import Engine
     from belljar.api.companion import NativeGrant
+    from belljar.api.dialogue import Engine
     from belljar.api.engines_host import EngineBroker
     from belljar.api.events import Event, OnEvent
     from belljar.api.image import Image
