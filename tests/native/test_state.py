@@ -98,8 +98,8 @@ def test_programs_go_on_after_a_snapshot() -> None:
             sandbox.snapshot()
         stopped = sandbox.exec("cat /proc/[0-9]*/stat | awk '{print $3}' | grep -c T").stdout
         assert stopped == "0\n"
-        first = sandbox.exec("sleep 0.2; cat now; sleep 0.3; echo; cat now").stdout.split()
-        assert first[0] != first[1]
+        changed = 'a=$(cat now); until b=$(cat now); [ -n "$b" ] && [ "$a" != "$b" ]; do sleep 0.05; done; echo changed'
+        assert sandbox.exec(changed, timeout=30).stdout == "changed\n"
         process.kill()
 
 

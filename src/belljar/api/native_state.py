@@ -38,7 +38,7 @@ def capture_with(settings: Settings, worker: NativeWorker, known: int) -> Callab
             copy_trees(source.objects, objects, [base.digest])
         tree = FileTree.load(source.objects, base)
         try:
-            with stopped(iter(worker.guests, None)):
+            with stopped(worker.guests):
                 lost = read_upper(worker.upper, tree, objects, worker.ids, (worker.account.uid, worker.account.gid))
         except (ImageError, OSError) as error:
             raise SnapshotError(f"no snapshot was made: {error}") from error

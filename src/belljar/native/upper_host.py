@@ -10,8 +10,9 @@ from __future__ import annotations
 import os
 import signal
 import stat
+import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Final
@@ -118,24 +119,39 @@ def _pieces(upper: int, files: list[tuple[Way, bytes, Node]], lost: list[bytes])
 
 
 @contextmanager
-def stopped(pids: Iterator[list[int]]) -> Iterator[None]:
-    """Stop processes while their files are read. `pids` gives those there are, again and again: they may fork."""
-    ours: set[int] = set()
+def stopped(list_pids: Callable[[], list[int]]) -> Iterator[None]:
+    """Stop processes while their files are read. They are listed again and again: they may fork meanwhile."""
+    if sys.platform != "linux":
+        raise NotImplementedError
+    ours: dict[int, int] = {}
     try:
-        for _, some in zip(range(_ROUNDS_MAX), pids, strict=False):
-            fresh = [pid for pid in some if pid not in ours and _state(pid) not in "TtZX"]
+        for _ in range(_ROUNDS_MAX):
+            fresh = [pid for pid in list_pids() if pid not in ours and _state(pid) not in "TtZX"]
             if not fresh:
                 break
+            found: dict[int, int] = {}
             for pid in fresh:
-                with suppress(ProcessLookupError, PermissionError):
-                    os.kill(pid, signal.SIGSTOP)
-                    ours.add(pid)
+                with suppress(OSError):
+                    found[pid] = os.pidfd_open(pid)
+            meant = list_pids()  # whoever is in both lists is the one that is held; a pid may have become another's
+            for pid, pidfd in found.items():
+                if pid in meant:
+                    ours[pid] = pidfd
+                    _send(pidfd, signal.SIGSTOP)
+                else:
+                    os.close(pidfd)
             time.sleep(0.001)
         yield
     finally:
-        for pid in ours:
-            with suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, signal.SIGCONT)
+        for pidfd in ours.values():
+            _send(pidfd, signal.SIGCONT)
+            os.close(pidfd)
+
+
+def _send(pidfd: int, number: signal.Signals) -> None:
+    if sys.platform == "linux":
+        with suppress(ProcessLookupError, PermissionError):
+            signal.pidfd_send_signal(pidfd, number)
 
 
 def _state(pid: int) -> str:
