@@ -15,6 +15,8 @@
 #define LINGER 0.1 /* seconds that what an ended program left behind may still add to its output, as long as it is busy */
 #define LOOK 0.002 /* seconds between two looks at whether it is */
 #define KILL_PAUSE 0.005
+#define MANY 16 /* processes that are stopped before they are killed, so that none goes on to fork when another has died */
+#define STOP_LOOKS 50 /* until they are killed in any case */
 #define SAMPLE 0.05 /* seconds between two looks at processor time and processes */
 #define SAMPLE_LEFT 0.5 /* the same, where the owner waits for nothing */
 #define DISCARD_PAUSE 0.01
@@ -71,7 +73,9 @@ struct job {
     struct limits limits;
     const char *limit; /* the one that stopped it */
     double allowed, began, ended, deadline, sent, cpu, cpu_before;
-    uint32_t processes;
+    uint32_t processes, moving; /* moving: of those, not stopped yet */
+    int stops;                  /* looks so far at which they were stopped */
+    bool strikes;               /* they are killed now */
     bool busy;  /* some process of it was running when last looked at */
     int quiet;  /* looks in a row at which none was */
 };
@@ -872,7 +876,7 @@ static void look(void) {
     pid_t self = getpid();
     for (struct job *job = jobs; job != NULL; job = job->next) {
         struct process *keeper = find_process(job->keeper);
-        job->processes = 0;
+        job->processes = job->moving = 0;
         job->busy = false;
         job->cpu = 0;
         if (keeper == NULL || job->report < 0 || keeper->parent != self)
@@ -902,8 +906,16 @@ static void look(void) {
             continue;
         job->processes++;
         job->busy = job->busy || each->state == 'R' || each->state == 'D';
+        job->moving += each->state != 'T' && each->state != 't';
         if (job->killing)
-            kill(each->pid, SIGKILL);
+            kill(each->pid, SIGSTOP);
+    }
+    for (struct job *job = jobs; job != NULL; job = job->next)
+        job->strikes = job->killing && (job->processes <= MANY || !job->moving || job->stops++ >= STOP_LOOKS);
+    for (size_t i = 0; i < count; i++) {
+        struct job *job = found[i].owner;
+        if (job != NULL && job->strikes && found[i].pid != job->keeper)
+            kill(found[i].pid, SIGKILL);
     }
     double tick = (double)sysconf(_SC_CLK_TCK);
     for (struct job *job = jobs; job != NULL; job = job->next) {
