@@ -280,6 +280,7 @@ def test_malformed_streams_are_answered(server: Server, victim: dict[str, Any], 
         assert_silent(answer)
 
 
+@pytest.mark.slow
 def test_packed_uploads_unpack_only_to_what_there_is_room_for(tmp_path: Path) -> None:
     config = tmp_path / "serve.toml"
     config.write_text("[limits]\nfile_bytes = 8_000_000\n")
@@ -397,6 +398,7 @@ def test_a_client_that_goes_away_during_an_upload(server: Server, victim: dict[s
     assert not [line for line in server.logged if "a request failed" in line]
 
 
+@pytest.mark.slow
 def test_streams_are_counted(own: Server) -> None:
     own.cli("key", "quota", "default", "--streams", "3")
     made = own.create()

@@ -21,12 +21,13 @@ from tests.server.serving import Server, descendants
 from tests.server.test_control import envd, state, until
 
 
+@pytest.mark.slow
 def test_idle_sandboxes_are_paused(tmp_path: Path) -> None:
     server = Server(tmp_path, "--idle", "1")
     try:
         idle, busy = server.create(), server.create()
-        body = b'{"process": {"cmd": "/bin/sleep", "args": ["8"]}}'
-        headers = {"Content-Type": "application/connect+json", "Connect-Timeout-Ms": "6000"}
+        body = b'{"process": {"cmd": "/bin/sleep", "args": ["4"]}}'
+        headers = {"Content-Type": "application/connect+json", "Connect-Timeout-Ms": "2500"}
         content = b"\0" + len(body).to_bytes(4, "big") + body
         assert (
             b"start" in envd(server, busy, "POST", "/process.Process/Start", content=content, headers=headers).content

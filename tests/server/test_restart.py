@@ -74,6 +74,7 @@ def test_paused_sandboxes_are_not_forgotten_without_their_store(own: Server) -> 
     assert get(own, made) == "kept"
 
 
+@pytest.mark.slow
 def test_checkpoints_are_there_after_a_crash(tmp_path: Path) -> None:
     server = Server(tmp_path, "--checkpoint", "1")
     try:
@@ -141,6 +142,7 @@ def test_a_server_without_a_store_ends_its_sandboxes(tmp_path: Path) -> None:
     assert are_gone(workers)
 
 
+@pytest.mark.slow
 def test_open_streams_do_not_keep_a_server_alive(own: Server) -> None:
     made = own.create()
     body = b'{"process": {"cmd": "/bin/sleep", "args": ["100"]}}'
@@ -159,6 +161,7 @@ def test_open_streams_do_not_keep_a_server_alive(own: Server) -> None:
         assert own.process.wait(20) == 0
 
 
+@pytest.mark.slow
 def test_nothing_is_started_while_it_drains(own: Server) -> None:
     for _ in range(6):
         own.create()
@@ -176,6 +179,7 @@ def test_nothing_is_started_while_it_drains(own: Server) -> None:
     assert {each["state"] for each in own.request("GET", "/v2/sandboxes").json()} == {"paused"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(100 if WHOLE else 1))
 def test_a_crash_at_any_moment(tmp_path: Path, seed: int) -> None:
     """What was acknowledged holds, whenever the server is killed: pauses with their files, and ends."""
