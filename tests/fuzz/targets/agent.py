@@ -37,6 +37,7 @@ from belljar.abi.wire import (
 )
 from belljar.api.native import native_settings, start_native
 from belljar.native import launch_host
+from belljar.owner.handle_host import WorkerUnavailable
 from tests.agent.running import sanitized_agent
 from tests.fuzz.driver import Target
 from tests.fuzz.targets._frames import split_frames
@@ -88,6 +89,7 @@ class Agent(Target):
         self._settings = native_settings({"image": Image.host(), "limits": limits, "tier": "native"})
         self._worker: launch_host.NativeWorker | None = None
         self._cases = 0
+        self._works = False
         return self
 
     def close(self) -> None:
@@ -137,7 +139,12 @@ class Agent(Target):
             self._end()
         if self._worker is None:
             assert self._settings.native is not None
-            self._worker = start_native(self._settings, self._settings.native)
+            try:
+                self._worker = start_native(self._settings, self._settings.native)
+            except WorkerUnavailable:
+                assert not self._works
+                return "no native sandboxes on this machine"
+            self._works = True
             self._cases = 0
         self._cases += 1
         heard = self._talk(self._worker.connection, data + encode(Call(_PROBE, "stat", [b"/", True])))
