@@ -82,9 +82,9 @@ def check_answer(value: Any, shape: type[T]) -> T:
         raise SandboxError("the sandbox's worker gave an answer of a form that was not asked for") from None
 
 
-def _read_piece(path: str, offset: int, size: int = PIECE) -> Steps[tuple[bytes, bool]]:
-    """The next bytes of a file, and whether they are its last."""
-    answer = yield from ask(path, "read", fsencode(path), offset, size)
+def _read_piece(path: str, offset: int, size: int = 0) -> Steps[tuple[bytes, bool]]:
+    """The next bytes of a file, at most `size` or PIECE, and whether they are its last."""
+    answer = yield from ask(path, "read", fsencode(path), offset, size or PIECE)
     data, ended = check_answer(answer, tuple[bytes, bool])
     return data, ended or not data
 
