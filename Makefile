@@ -73,7 +73,7 @@ fuse: prepared
 	BELLJAR_WHOLE=1 $(BIN)/python -m pytest -o faulthandler_timeout=1800 tests/fuse
 
 tiers: prepared
-	BELLJAR_WHOLE=1 $(BIN)/python -m pytest -n $(JOBS) tests/tiers
+	BELLJAR_WHOLE=1 $(BIN)/python -m pytest -n $(JOBS) tests/tiers tests/integrations
 
 soak: prepared
 	BELLJAR_WHOLE=1 BELLJAR_SOAK_SECONDS=600 $(BIN)/python -m pytest -o faulthandler_timeout=1800 -s tests/reliability/test_soak.py

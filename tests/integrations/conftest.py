@@ -1,9 +1,33 @@
-"""What the frameworks' own suites expect of pytest: markers, and `async def` tests run."""
+"""What the frameworks' own suites expect of pytest: markers, and `async def` tests run. They run on every tier."""
 
 import asyncio
 import inspect
+import os
+import zlib
+from typing import Any
 
 import pytest
+
+TIERS: dict[str, dict[str, Any]] = {"virtual": {}, "native": {"tier": "native"}}
+SAMPLED = 8
+"""`make test` runs one in so many of the tests on another tier than the virtual one, `make tiers` all."""
+
+
+@pytest.fixture(scope="session", params=TIERS)
+def tier_options(request: pytest.FixtureRequest) -> dict[str, Any]:
+    """The arguments that make a sandbox of the tier."""
+    return TIERS[request.param]
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    chosen = [item for item in items if _is_chosen(item)]
+    config.hook.pytest_deselected(items=[item for item in items if not _is_chosen(item)])
+    items[:] = chosen
+
+
+def _is_chosen(item: pytest.Item) -> bool:
+    tier = item.callspec.params.get("tier_options", "virtual") if hasattr(item, "callspec") else "virtual"
+    return tier == "virtual" or bool(os.environ.get("BELLJAR_WHOLE")) or zlib.crc32(item.nodeid.encode()) % SAMPLED == 0
 
 
 @pytest.hookimpl(tryfirst=True)

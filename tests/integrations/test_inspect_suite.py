@@ -10,7 +10,7 @@ import pytest
 from inspect_ai.util import SandboxEnvironment
 from inspect_ai.util._sandbox import self_check
 
-from belljar.integrations.inspect_ai import BelljarSandboxEnvironment
+from belljar.integrations.inspect_ai import BelljarConfig, BelljarSandboxEnvironment
 
 pytestmark = pytest.mark.slow  # its checks of timeouts wait for them
 
@@ -26,8 +26,9 @@ def loop() -> Iterator[asyncio.AbstractEventLoop]:
 
 
 @pytest.fixture(scope="module")
-def environment(loop: asyncio.AbstractEventLoop) -> Iterator[SandboxEnvironment]:
-    made = loop.run_until_complete(BelljarSandboxEnvironment.sample_init("checks", None, {}))
+def environment(loop: asyncio.AbstractEventLoop, tier_options: dict[str, Any]) -> Iterator[SandboxEnvironment]:
+    config = BelljarConfig(**tier_options)
+    made = loop.run_until_complete(BelljarSandboxEnvironment.sample_init("checks", config, {}))
     yield made["default"]
     loop.run_until_complete(BelljarSandboxEnvironment.sample_cleanup("checks", None, made, False))
 

@@ -36,9 +36,21 @@ for i in {1..2000}; do printf '%01000d\\n' 7; done > lines
 """
 
 
+TIER: dict[str, Any] = {}
+"""The arguments that make a sandbox of the test's tier."""
+
+
+@pytest.fixture
+def each_tier(tier_options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.modules[__name__], "TIER", tier_options)
+
+
+on_each_tier = pytest.mark.usefixtures("each_tier")
+
+
 @asynccontextmanager
-async def connect(**options: Any) -> AsyncIterator[Client]:
-    async with Client(make_server(**options)) as client:
+async def connect(options: dict[str, Any] | None = None, **more: Any) -> AsyncIterator[Client]:
+    async with Client(make_server({**TIER, **(options or {})}, **more)) as client:  # type: ignore[arg-type]
         yield client
 
 
@@ -55,6 +67,7 @@ async def refused(client: Client, tool: str, **arguments: Any) -> str:
     return str(result.content[0].text)  # type: ignore[union-attr]
 
 
+@on_each_tier
 async def test_commands() -> None:
     async with connect() as client:
         said = await call(client, "exec", command="echo out; echo err >&2; cat; exit 3", stdin="in", cwd="/tmp")
@@ -64,6 +77,7 @@ async def test_commands() -> None:
         assert (await call(client, "exec", command="cat f"))["stdout"] == "kept\n"
 
 
+@on_each_tier
 async def test_background_processes() -> None:
     async with connect() as client:
         pid = await call(client, "process_start", command="echo ready; read x; echo got $x; exit 4")
@@ -82,6 +96,7 @@ async def test_background_processes() -> None:
         assert (await call(client, "process_output", pid=pid, wait=30))["exit_code"] == 143
 
 
+@on_each_tier
 async def test_a_process_that_floods_waits_to_be_read() -> None:
     async with connect() as client:
         pid = await call(client, "process_start", command="head -c 8M /dev/zero | tr '\\0' x")
@@ -92,6 +107,7 @@ async def test_a_process_that_floods_waits_to_be_read() -> None:
         assert (size, code) == (8 << 20, 0)
 
 
+@on_each_tier
 async def test_files() -> None:
     async with connect() as client:
         await call(client, "write_file", path="d/a.txt", content="one\ntwo\nthree\n")
@@ -110,6 +126,7 @@ async def test_files() -> None:
         assert "Permission denied" in await refused(client, "write_file", path="/etc/passwd", content="")
 
 
+@on_each_tier
 async def test_several_sandboxes() -> None:
     async with connect(most=2) as client:
         await call(client, "exec", command="echo mine > f")
@@ -121,6 +138,7 @@ async def test_several_sandboxes() -> None:
         assert (await call(client, "exec", command="cat f"))["stdout"] == "mine\n"
 
 
+@on_each_tier
 async def test_options_reach_the_sandbox() -> None:
     async with connect(options={"env": {"CI": "1"}, "hostname": "jar"}) as client:
         assert (await call(client, "exec", command="echo $CI; hostname"))["stdout"] == "1\njar\n"
@@ -242,6 +260,7 @@ async def test_a_session_s_sandboxes_are_its_own_and_end_with_it(address: str) -
         raise AssertionError("it outlived its session")
 
 
+@on_each_tier
 async def test_a_cancelled_call_ends_what_it_started() -> None:
     async with connect() as client:
         started = asyncio.create_task(call(client, "exec", command="touch started; sleep 1000"))
@@ -291,6 +310,7 @@ BAD_CALLS: list[tuple[str, dict[str, Any], str]] = [
 ]
 
 
+@on_each_tier
 async def test_bad_calls_are_told() -> None:
     async with crowded() as client:
         for tool, arguments, says in BAD_CALLS:
@@ -298,6 +318,7 @@ async def test_bad_calls_are_told() -> None:
         assert (await call(client, "exec", command="echo fine"))["stdout"] == "fine\n"
 
 
+@on_each_tier
 async def test_what_is_large_is_cut_or_refused() -> None:
     async with crowded() as client:
         page = await call(client, "read_file", path="long")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
 
 import pytest
 from pydantic_ai.workspaces import WorkspaceBackend, WorkspaceRef
@@ -18,14 +19,14 @@ def anyio_backend() -> str:
 
 class TestBelljarWorkspace(WorkspaceBackendSuite):
     @pytest.fixture
-    async def backend(self) -> AsyncIterator[WorkspaceBackend]:
-        workspace = BelljarWorkspace()
+    async def backend(self, tier_options: dict[str, Any]) -> AsyncIterator[WorkspaceBackend]:
+        workspace = BelljarWorkspace(**tier_options)
         yield workspace
         await workspace.destroy()
 
     @pytest.fixture
-    def fresh_backend(self) -> Callable[[], WorkspaceBackend]:
-        return BelljarWorkspace
+    def fresh_backend(self, tier_options: dict[str, Any]) -> Callable[[], WorkspaceBackend]:
+        return lambda: BelljarWorkspace(**tier_options)
 
     @pytest.fixture
     def attach_backend(self) -> Callable[[WorkspaceRef], WorkspaceBackend]:

@@ -37,6 +37,10 @@ _RETRIES: Final = (60, 30)
 class BelljarConfig(BaseModel, frozen=True, extra="forbid"):
     """A task's options of its sandboxes."""
 
+    tier: str = "virtual"
+    """Where sandboxes run: "virtual", or "native" for real programs."""
+    image: str | None = None
+    """The name or digest of an image."""
     cwd: str = "/workspace"
     env: dict[str, str] = Field(default_factory=dict)
     user: str = "agent"
@@ -52,6 +56,8 @@ class BelljarConfig(BaseModel, frozen=True, extra="forbid"):
 
     def options(self) -> SandboxOptions:
         return SandboxOptions(
+            tier=self.tier,
+            image=self.image,
             cwd=self.cwd,
             env=self.env,
             user=self.user,
