@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import resource
@@ -11,12 +10,14 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
+from belljar import Snapshot, Store
 from tests.server.serving import WHOLE, Server, are_gone
 from tests.server.test_control import envd, state, until
 
@@ -86,14 +87,9 @@ def test_checkpoints_are_there_after_a_crash(tmp_path: Path) -> None:
         server.kill()
         server.start()
         assert state(server, made) == "paused"
+        with closing(Store.sqlite(str(tmp_path / "store.db"))) as store:
+            assert len(list(Snapshot.list(store))) == 1  # the others were released, or forgotten by the next server
         assert get(server, made) == "two"
-        listed = subprocess.run(
-            [sys.executable, "-m", "belljar.cli", "snapshot", "ls", "--json", "--store", str(tmp_path / "store.db")],
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        assert len(json.loads(listed.stdout)) == 1  # the others were released
         server.request("DELETE", f"/sandboxes/{made['sandboxID']}")
     finally:
         server.stop()

@@ -75,13 +75,10 @@ class Service:
 
     def _recover(self) -> None:
         """Paused sandboxes stay. Those that ran when the server ended go on from their last pause or checkpoint."""
-        stale: set[str] = set()
         for state, text in self.database.sandboxes():
             record = msgspec.json.decode(text, type=Record)
             if state != "paused":
-                before, record.ref = record.ref, self._last_pause(record.id)
-                if before not in (None, record.ref) and not self.database.refers(str(before)):
-                    stale.add(str(before))
+                record.ref = self._last_pause(record.id)
             if record.ref is None:
                 log.warning("a sandbox was lost when the server ended", extra={"sandbox": record.id})
                 self.database.drop_sandbox(record.id)
@@ -90,9 +87,16 @@ class Service:
             with suppress(ApiError):  # the operator grants less now
                 held.egress.change(record.wanted)
             self._put(held)
-        for ref in stale - {held.record.ref for held in self.held.values()}:
-            with suppress(SnapshotError, StoreError):
-                Snapshot.find(ref, self.store).remove()
+        self._forget_older()
+
+    def _forget_older(self) -> None:
+        """Remove the pauses and checkpoints that no sandbox goes on from: the server was killed before it could."""
+        needed = {held.record.ref for held in self.held.values()}
+        for snapshot in Snapshot.list(self.store) if self.store is not None else ():
+            ours = snapshot.label is not None and snapshot.label.startswith(_LABEL)
+            if ours and snapshot.ref not in needed and not self.database.refers(snapshot.ref):
+                with suppress(SnapshotError, StoreError):
+                    snapshot.remove()
 
     def _last_pause(self, number: str) -> str | None:
         if self.store is None:
