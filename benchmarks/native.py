@@ -98,6 +98,9 @@ def main() -> None:
         outside = call(["bash", "-c", f"cd {place} && {MAKE}"])
         ours, theirs, none = medians(BUILDS, lambda: sandbox.exec(MAKE, check=True), inside, outside)
         show(f"compiling {FILES} files with gcc -O2", ours, {"bwrap": theirs, "no sandbox": none})
+    with Sandbox(native=["true"]) as sandbox:
+        ours, none = medians(ROUNDS, lambda: sandbox.exec("/usr/bin/true; :"), bare)
+        show("true in a virtual sandbox, native=", ours, {"fork and exec": none})
 
 
 if __name__ == "__main__":

@@ -67,7 +67,7 @@ class Sandbox:
     All arguments may be left out: `files` and `mounts` by their paths inside, `env`, `cwd` ("/workspace"), `user`
     ("agent"), `hostname` ("belljar"), `limits=Limits(...)`, `network=Network.allow(...)`, `tools` (functions of yours,
     as commands), `node_modules` (a project of yours, for `node`), `require` (isolation layers that must hold), `name`,
-    `on_event` (told of what happens), `tier` ("virtual"), `image`, `store` (where snapshots are kept), `checkpoint`
+    `on_event` (told of what happens), `tier` ("virtual"), `native` (programs that run natively), `image`, `store` (where snapshots are kept), `checkpoint`
     ("exec", or seconds: keep it under its name without being asked).
     """
 
