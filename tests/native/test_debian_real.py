@@ -14,9 +14,8 @@ import pytest
 from belljar import Image, Network, Sandbox, Store
 from tests.native.conftest import needs_native
 from tests.native.debian_mirror import Mirror
-from tests.reliability.amount import WHOLE
 
-pytestmark = [needs_native, pytest.mark.skipif(not WHOLE, reason="BELLJAR_WHOLE=1 runs it: it fetches 150 MB")]
+pytestmark = needs_native
 
 CACHE = Path(os.environ.get("BELLJAR_TEST_CACHE") or os.path.expanduser("~/.cache/belljar-tests")) / "debian"
 PACKAGES = ["curl", "gcc", "git", "make", "postgresql", "python3", "redis-server"]
