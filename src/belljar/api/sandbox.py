@@ -67,8 +67,8 @@ class Sandbox:
     All arguments may be left out: `files` and `mounts` by their paths inside, `env`, `cwd` ("/workspace"), `user`
     ("agent"), `hostname` ("belljar"), `limits=Limits(...)`, `network=Network.allow(...)`, `tools` (functions of yours,
     as commands), `node_modules` (a project of yours, for `node`), `require` (isolation layers that must hold), `name`,
-    `on_event` (told of what happens), `tier` ("virtual"), `native` (programs that run natively), `image`, `store` (where snapshots are kept), `checkpoint`
-    ("exec", or seconds: keep it under its name without being asked).
+    `on_event` (told of what happens), `tier` ("virtual"), `native` (programs that run natively), `image`, `store`
+    (where snapshots are kept), `checkpoint` ("exec", or seconds: keep it under its name without being asked).
     """
 
     def __init__(self, **options: Unpack[SandboxOptions]) -> None:
