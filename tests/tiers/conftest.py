@@ -71,10 +71,10 @@ class Maker:
         return self.keep(self.front.make({**self._tier.options, **options}))
 
     def restore(self, *args: Any, **options: Any) -> Sandbox:
-        return self.keep(self.front.call("restore", *args, **{**self._tier.options, **options}))
+        return self.keep(self.front.call("restore", *args, **options))
 
     def resume(self, *args: Any, **options: Any) -> Sandbox:
-        return self.keep(self.front.call("resume", *args, **{**self._tier.options, **options}))
+        return self.keep(self.front.call("resume", *args, **options))
 
     def keep(self, sandbox: Sandbox) -> Sandbox:
         """Have a sandbox closed after the case."""
