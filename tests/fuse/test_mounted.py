@@ -2,6 +2,7 @@
 
 import threading
 import time
+from collections.abc import Callable
 
 import pytest
 
@@ -10,6 +11,7 @@ from belljar.abi.errors import SysError
 from belljar.abi.flags import S_IFREG
 from belljar.abi.limits import MIB
 from belljar.abi.records import Owner
+from belljar.fuse import nodes
 from belljar.kernel.fs.memory import File, MemoryServer
 from belljar.kernel.fs.quota import Quota
 from belljar.kernel.vfs.server import Handle, Node
@@ -34,6 +36,13 @@ def write(server: MemoryServer, name: str, data: bytes) -> Node:
     server.resize(node, 0)
     server.write(node, 0, data)
     return node
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 20
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert condition()
 
 
 @pytest.mark.parametrize("private", [True, False])
@@ -104,6 +113,26 @@ def test_a_reader_that_is_open_sees_a_change_it_is_told_of(namespace: Namespace,
         assert namespace.call("wait", pid, 30.0) == [0, b"b'new'\n"]
 
 
+@pytest.mark.parametrize("private", [True, False])
+def test_the_kernel_forgets_what_is_too_much(
+    namespace: Namespace, place: str, private: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So that a tree may have more files than it may know at a time."""
+    monkeypatch.setattr(nodes, "NODES_WANTED", 50)
+    monkeypatch.setattr(nodes, "BATCH", 20)
+    monkeypatch.setattr(nodes, "NODES_MAX", 900)
+    server = memory()
+    for number in range(1000):
+        write(server, f"f{number:03}", b"%d\n" % number)
+    with served(namespace, server, place, private=private) as mounted:
+        command = (
+            f"cd {place} && exec 3< f500 && ls -l | wc -l && cat f* | sort -n | uniq | wc -l && cat <&3 && rm f500"
+        )
+        assert namespace.run(command).split() == ["1001", "1000", "500"]
+        assert namespace.run(f"cd {place} && ls | wc -l; cat f999; cat f500; exit 0").startswith("999\n999\n")
+        wait_for(lambda: len(mounted._session._nodes) < 700)
+
+
 def test_errors_are_the_servers_own(namespace: Namespace, place: str) -> None:
     server = MemoryServer(time.time_ns, Quota(1 * MIB, 3, EDQUOT))
     with served(namespace, server, place, private=True):
@@ -158,9 +187,7 @@ def test_a_slow_server_gives_eio_in_time_and_comes_back(namespace: Namespace, pl
         while namespace.call("run", f"cat {place}/good", 10.0) != [0, b"good"] and time.monotonic() < deadline:
             time.sleep(0.02)
         assert namespace.run(f"cat {place}/slow") == "slow"
-        while file(server, "slow").opens and time.monotonic() < deadline:  # the kernel closes when it has the time
-            time.sleep(0.02)
-        assert file(server, "slow").opens == 0
+        wait_for(lambda: file(server, "slow").opens == 0)  # the kernel closes when it has the time
 
 
 def test_a_dead_server_can_be_unmounted_and_closed(namespace: Namespace, place: str) -> None:

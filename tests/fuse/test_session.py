@@ -4,7 +4,20 @@ from struct import pack
 
 import pytest
 
-from belljar.abi.errno import EBADF, EEXIST, EINVAL, EIO, ENAMETOOLONG, ENOENT, ENOSYS, ENOTEMPTY, EPROTO, EROFS, ESTALE
+from belljar.abi.errno import (
+    EBADF,
+    EEXIST,
+    EINVAL,
+    EIO,
+    ENAMETOOLONG,
+    ENFILE,
+    ENOENT,
+    ENOSYS,
+    ENOTEMPTY,
+    EPROTO,
+    EROFS,
+    ESTALE,
+)
 from belljar.abi.flags import O_APPEND, O_CREAT, O_EXCL, O_RDONLY, O_RDWR, O_WRONLY, S_IFDIR, S_IFREG, S_ISGID
 from belljar.abi.records import NANO, Owner, SetAttr, Stat
 from belljar.fuse import protocol as fuse
@@ -220,6 +233,21 @@ def test_a_listing_is_of_one_moment(session: Session, server: MemoryServer) -> N
             at += 24 + length + -length % 8
         server.unlink(server.root, server.readdir(server.root)[-1].name)
     assert len(found) == len(set(found)) == 54
+
+
+def test_directories_that_are_read_are_bounded(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("belljar.fuse.session.LISTED_MAX", 10)
+    handles = [opened_directory(session) for _ in range(4)]
+
+    def read(handle: int, offset: int = 0) -> Answer:
+        return ask(session, request(fuse.READDIR, 1, read_in(handle, offset, 4096)))
+
+    assert [read(handle).errno for handle in handles] == [0, 0, ENFILE, ENFILE]
+    assert read(handles[0], 4).body == b""  # its end
+    assert read(handles[2]).body
+    ask(session, request(fuse.RELEASEDIR, 1, pack("<QQQ", handles[1], 0, 0)))
+    assert read(handles[3]).body
+    assert read(handles[3], 2).body == read(handles[2], 2).body
 
 
 def _bytes(data: bytes) -> Answer:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Final
 
 from belljar.abi.errno import ENFILE, ESTALE
@@ -9,7 +10,11 @@ from belljar.abi.errors import SysError
 from belljar.fuse.protocol import ROOT_ID
 from belljar.kernel.vfs.server import Node
 
-NODES_MAX: Final = 1_000_000
+NODES_MAX: Final = 180_000
+"""Below what the far side of a remote server gives to one peer."""
+NODES_WANTED: Final = 100_000
+"""When the kernel knows more, it is asked to forget those that it was told of first."""
+BATCH: Final = 1000
 
 Version = tuple[int, int, int]
 """Modification time, change time and size of a file: its contents are the same as long as these are."""
@@ -18,10 +23,12 @@ Version = tuple[int, int, int]
 class KnownNode:
     """A node, how often the kernel was told of it, and the version of the contents that it may have kept."""
 
-    __slots__ = ("lookups", "node", "version")
+    __slots__ = ("lookups", "node", "place", "version")
 
     def __init__(self, node: Node) -> None:
         self.node = node
+        self.place: tuple[int, str] | None = None
+        """The number of the directory and the name by which the kernel was told of it last."""
         self.lookups = 0
         self.version: Version | None = None
 
@@ -33,11 +40,13 @@ class NodeTable:
         self._known = {ROOT_ID: KnownNode(root)}
         self._numbers = {id(root): ROOT_ID}
         self._last = ROOT_ID
+        self._asked = NODES_WANTED
+        """How many there were, or were wanted, when the kernel was last asked to forget some."""
 
     def __len__(self) -> int:
         return len(self._known)
 
-    def give(self, node: Node) -> int:
+    def give(self, node: Node, directory: int, name: str) -> int:
         """The number of a node that the kernel is told of once more. ENFILE."""
         number = self._numbers.get(id(node))
         if number is None:
@@ -46,8 +55,20 @@ class NodeTable:
             self._last = number = self._last + 1
             self._numbers[id(node)] = number
             self._known[number] = KnownNode(node)
-        self._known[number].lookups += 1
+        known = self._known[number]
+        known.lookups += 1
+        known.place = directory, name
         return number
+
+    def surplus(self) -> list[tuple[int, str]]:
+        """Names that the kernel should forget: of those nodes that it has known for the longest, some at a time."""
+        if len(self._known) < self._asked + BATCH:
+            return []
+        found = [known.place for known in islice(self._known.values(), 1, 1 + BATCH) if known.place is not None]
+        for number in list(islice(self._known, 1, 1 + BATCH)):
+            self._known[number] = self._known.pop(number)  # what is in use is asked for again last
+        self._asked = max(len(self._known) - BATCH // 2, NODES_WANTED)
+        return found
 
     def find(self, number: int) -> KnownNode:
         """ESTALE."""
@@ -67,5 +88,6 @@ class NodeTable:
             return
         known.lookups -= times
         if known.lookups <= 0 and number != ROOT_ID:
+            self._asked = max(min(self._asked, len(self._known)), NODES_WANTED)
             del self._known[number]
             del self._numbers[id(known.node)]

@@ -186,6 +186,9 @@ class Served:
                 reply.undo()
             if abandoned:
                 self._catch_up()
+            notices, self._session.notices = self._session.notices, []
+        for notice in notices:
+            self._notify(notice)
         return not abandoned
 
     def _write(self, reply: Reply) -> bool:

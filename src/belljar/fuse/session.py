@@ -57,6 +57,8 @@ from belljar.kernel.fs.remote_export import complete, complete_handle
 from belljar.kernel.vfs.server import FileServer, Handle, Node
 
 HANDLES_MAX: Final = 65_536
+LISTED_MAX: Final = 1_000_000
+"""Entries of all directories that are being read."""
 IOCTL: Final = 39
 CREATE: Final = 35
 _ZEROS: Final = bytes(fuse.DATA_MAX)
@@ -136,9 +138,12 @@ class Session:
         self._nodes = NodeTable(self._server.root if root is None else root)
         self._handles: dict[int, _OpenFile | _OpenDirectory] = {}
         self._last_handle = 0
+        self._entries_listed = 0
         self._given: list[int] = []
         """Nodes that the reply under way tells the kernel of."""
         self._opened: list[int] = []
+        self.notices: list[bytes] = []
+        """Messages for the kernel, which take it a while: to be sent apart from replies."""
         self.started = False
         self.has_epochs = False
         """Whether the kernel keeps names for a while, and can be told to ask anew."""
@@ -273,11 +278,12 @@ class Session:
     def _told_gid(self, gid: int) -> int:
         return AGENT if self._account is not None and gid == self._account.gid else gid
 
-    def _entry(self, node: Node) -> bytes:
-        """Tell the kernel of a node."""
+    def _entry(self, request: Request, name: str, node: Node) -> bytes:
+        """Tell the kernel of a node by a name of the directory that the request is about."""
         stat = self._stat(node)
-        number = self._nodes.give(node)
+        number = self._nodes.give(node, request.node, name)
         self._given.append(number)
+        self.notices += [fuse.pack_inval_entry(above, fsencode(each)) for above, each in self._nodes.surplus()]
         return fuse.pack_entry(number, stat, self._valid())
 
     def _batch_forget(self, request: Request) -> bytes:
@@ -293,7 +299,7 @@ class Session:
         [name] = request.names(0)
         directory = self._node(request)
         try:
-            return self._entry(self._server.walk(directory, name))
+            return self._entry(request, name, self._server.walk(directory, name))
         except SysError as error:
             if error.errno == ENOENT and (valid := self._valid()):
                 return fuse.pack_missing(valid)
@@ -323,27 +329,29 @@ class Session:
         mode, _ = request.fields(fuse.MKNOD_IN)
         [name] = request.names(fuse.MKNOD_IN.size)
         directory = self._node(request)
-        return self._entry(self._server.create(directory, name, _check_mode(mode), self._owner(directory, request)))
+        made = self._server.create(directory, name, _check_mode(mode), self._owner(directory, request))
+        return self._entry(request, name, made)
 
     def _mkdir(self, request: Request) -> bytes:
         mode, _ = request.fields(fuse.MKDIR_IN)
         [name] = request.names(fuse.MKDIR_IN.size)
         directory = self._node(request)
         mode = S_IFDIR | mode & PERMISSIONS | directory.mode & S_ISGID
-        return self._entry(self._server.mkdir(directory, name, mode, self._owner(directory, request)))
+        return self._entry(request, name, self._server.mkdir(directory, name, mode, self._owner(directory, request)))
 
     def _symlink(self, request: Request) -> bytes:
-        name, target = request.texts(0, 2)
+        encoded, target = request.texts(0, 2)
+        name = fuse.check_name(encoded)
         directory = self._node(request)
         owner = self._owner(directory, request)
-        return self._entry(self._server.symlink(directory, fuse.check_name(name), fuse.check_target(target), owner))
+        return self._entry(request, name, self._server.symlink(directory, name, fuse.check_target(target), owner))
 
     def _link(self, request: Request) -> bytes:
         (number,) = request.fields(fuse.LINK_IN)
         [name] = request.names(fuse.LINK_IN.size)
         node = self._nodes.find(number).node
         self._server.link(node, self._node(request), name)
-        return self._entry(node)
+        return self._entry(request, name, node)
 
     def _unlink(self, request: Request) -> bytes:
         [name] = request.names(0)
@@ -451,11 +459,13 @@ class Session:
             if error.errno != EEXIST or flags & O_EXCL or self._private:
                 raise
             node = self._server.walk(directory, name)
-        entry = self._entry(node)
+        entry = self._entry(request, name, node)
         return entry + self._open_node(self._nodes.find(self._given[0]), flags)
 
     def _close(self, number: int) -> None:
         file = self._handles.pop(number, None)
+        if isinstance(file, _OpenDirectory):
+            self._drop_listing(file)
         if isinstance(file, _OpenFile):
             try:
                 file.handle.close()
@@ -540,8 +550,8 @@ class Session:
         directory = self._handles.get(number)
         if not isinstance(directory, _OpenDirectory) or directory.node is not self._node(request):
             raise SysError(EBADF)
-        if offset == 0:
-            directory.entries = self._listed(directory.node)
+        if offset == 0 or not directory.entries:
+            self._list(directory)
         plus = request.opcode == fuse.READDIRPLUS
         room = min(size, fuse.DATA_MAX)
         found: list[bytes] = []
@@ -551,9 +561,24 @@ class Session:
             if room < 0:
                 break
             if plus:
-                found.append(self._entry_of(directory.node, name))
+                found.append(self._entry_of(request, directory.node, name))
             found.append(fuse.pack_dirent(encoded, ino, position + 1, kind))
+        if not found:  # the end: most are not read again
+            self._drop_listing(directory)
         return b"".join(found)
+
+    def _list(self, directory: _OpenDirectory) -> None:
+        """Take the entries as they are now. ENFILE."""
+        self._drop_listing(directory)
+        entries = self._listed(directory.node)
+        if self._entries_listed + len(entries) > LISTED_MAX:
+            raise SysError(ENFILE)
+        directory.entries = entries
+        self._entries_listed += len(entries)
+
+    def _drop_listing(self, directory: _OpenDirectory) -> None:
+        self._entries_listed -= len(directory.entries)
+        directory.entries = ()
 
     def _listed(self, node: Node) -> list[tuple[bytes, str, int, int]]:
         own = self._stat(node).ino
@@ -568,11 +593,11 @@ class Session:
                 entries.append((encoded, name, ino, kind))
         return entries
 
-    def _entry_of(self, directory: Node, name: str) -> bytes:
+    def _entry_of(self, request: Request, directory: Node, name: str) -> bytes:
         """The first part of an entry of READDIRPLUS; without a node for one that can't be looked up."""
         if name:
             try:
-                return self._entry(self._server.walk(directory, name))
+                return self._entry(request, name, self._server.walk(directory, name))
             except SysError:
                 pass
         return fuse.pack_missing(0)
