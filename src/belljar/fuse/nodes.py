@@ -10,8 +10,7 @@ from belljar.abi.errors import SysError
 from belljar.fuse.protocol import ROOT_ID
 from belljar.kernel.vfs.server import Node
 
-NODES_MAX: Final = 180_000
-"""Below what the far side of a remote server gives to one peer."""
+NODES_MAX: Final = 1_000_000
 NODES_WANTED: Final = 100_000
 """When the kernel knows more, it is asked to forget those that it was told of first."""
 BATCH: Final = 1000

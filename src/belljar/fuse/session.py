@@ -57,6 +57,7 @@ from belljar.kernel.fs.remote_export import complete, complete_handle
 from belljar.kernel.vfs.server import FileServer, Handle, Node
 
 HANDLES_MAX: Final = 65_536
+NOTICES_MAX: Final = 10_000
 LISTED_MAX: Final = 1_000_000
 """Entries of all directories that are being read."""
 IOCTL: Final = 39
@@ -143,7 +144,7 @@ class Session:
         """Nodes that the reply under way tells the kernel of."""
         self._opened: list[int] = []
         self.notices: list[bytes] = []
-        """Messages for the kernel, which take it a while: to be sent apart from replies."""
+        """Messages for the kernel that it may take a while to take: to be sent by another thread than replies, or not."""
         self.started = False
         self.has_epochs = False
         """Whether the kernel keeps names for a while, and can be told to ask anew."""
@@ -283,7 +284,8 @@ class Session:
         stat = self._stat(node)
         number = self._nodes.give(node, request.node, name)
         self._given.append(number)
-        self.notices += [fuse.pack_inval_entry(above, fsencode(each)) for above, each in self._nodes.surplus()]
+        if len(self.notices) < NOTICES_MAX:
+            self.notices += [fuse.pack_inval_entry(above, fsencode(each)) for above, each in self._nodes.surplus()]
         return fuse.pack_entry(number, stat, self._valid())
 
     def _batch_forget(self, request: Request) -> bytes:
