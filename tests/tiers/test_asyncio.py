@@ -24,7 +24,7 @@ def run(make: AMake, body: Callable[[AsyncSandbox], Awaitable[None]], **options:
 CALLS: dict[str, Callable[[AsyncSandbox], Awaitable[Any]]] = {
     "exec": lambda sb: sb.exec("sleep 60"),
     "exec that computes": lambda sb: sb.exec("while :; do :; done"),
-    "exec that talks": lambda sb: sb.exec("yes"),
+    "exec that talks": lambda sb: sb.exec("while :; do echo talking; sleep 0.005; done"),
     "exec with long input": lambda sb: sb.exec("sleep 60", stdin=b"x" * 20_000_000),
     "python": lambda sb: sb.python.run("import time; time.sleep(60)"),
     "js": lambda sb: sb.js.run("await new Promise(() => {setTimeout(() => {}, 60000)})"),
