@@ -144,7 +144,7 @@ class Session:
         """Nodes that the reply under way tells the kernel of."""
         self._opened: list[int] = []
         self.notices: list[bytes] = []
-        """Messages for the kernel that it may take a while to take: to be sent by another thread than replies, or not."""
+        """Messages that the kernel may not take at once: to be sent by another thread than replies, or not at all."""
         self.started = False
         self.has_epochs = False
         """Whether the kernel keeps names for a while, and can be told to ask anew."""
