@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -51,6 +52,14 @@ def test_without_pymalloc() -> None:
     run(sys.executable, "-c", PROGRAM, *plain, env={"PYTHONMALLOC": "malloc"})
 
 
-def test_where_home_is_read_only() -> None:
-    """A sandbox keeps nothing on disk."""
-    run(sys.executable, "-c", PROGRAM, env={"HOME": "/proc", "XDG_CACHE_HOME": "/proc/cache"})
+def test_where_home_is_read_only(tmp_path: Path) -> None:
+    """The archive of modules is kept among the temporary files."""
+    run(sys.executable, "-c", PROGRAM, env={"HOME": "/proc", "XDG_CACHE_HOME": "/proc/cache", "TMPDIR": str(tmp_path)})
+    (cache,) = tmp_path.iterdir()
+    assert [path.name.partition("-")[0] for path in cache.iterdir()] == ["modules"]
+
+
+def test_where_nothing_can_be_written() -> None:
+    """Not even that: everything is imported each time."""
+    directories = dict.fromkeys(("HOME", "XDG_CACHE_HOME", "BELLJAR_CACHE", "TMPDIR"), "/proc/none")
+    run(sys.executable, "-c", PROGRAM, env=directories)
