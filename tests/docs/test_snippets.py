@@ -29,6 +29,7 @@ NOT_LINES = {
     "belljar prepare": "takes minutes",
     "belljar bench": "takes minutes",
     "belljar wasm build": "has a test of its own, with a compiler",
+    "belljar mount": "has tests of its own, in namespaces of their own",
 }
 """Lines of the README's list of commands that are not run here, and why."""
 

@@ -13,7 +13,7 @@ import wasmtime
 
 from belljar import Mount, Sandbox
 from belljar.cli import __main__ as cli
-from belljar.engines.owner import wasm_build_host as build_host
+from belljar.engines import zig_host
 from belljar.engines.owner.wasm_build_host import parse_executables
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "wasm"
@@ -87,7 +87,7 @@ def test_a_missing_compiler_says_what_to_install(
     def missing(name: str) -> None:
         raise PackageNotFoundError(name)
 
-    monkeypatch.setattr(build_host, "distribution", missing)
+    monkeypatch.setattr(zig_host, "distribution", missing)
     assert build(tmp_path) == 1
     assert "pip install 'belljar[wasm]'" in capsys.readouterr().err
 

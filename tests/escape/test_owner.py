@@ -22,7 +22,7 @@ from belljar.abi import values
 from belljar.abi.errno import EAGAIN, ENOMEM
 from belljar.abi.limits import RunLimits
 from belljar.abi.wire import Answer, Ask, Exited, Incident, Output, Reply, Started, WireError, encode, host_frames
-from belljar.api import asks, async_link_host, js_link_host
+from belljar.api import asks, js_link_host
 from belljar.api.await_host import Threads
 from belljar.api.core import FRAMES_PER_TURN, INCIDENTS_MAX, Conversation
 from belljar.api.dialogue import PYTHON, Dialogue
@@ -471,9 +471,8 @@ def test_a_thousand_tool_calls_take_few_threads(impostor: Impostor, monkeypatch:
         assert {answer.errno for answer in read_answers(impostor.socket, 100)} == {0}
 
 
-def test_a_thousand_tool_calls_awaited(impostor: Impostor, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_thousand_tool_calls_awaited(impostor: Impostor) -> None:
     go = threading.Event()
-    monkeypatch.setattr(async_link_host, "shared", shared)
     impostor.socket.sendall(encode(Reply(1, None)))
     before = threading.active_count()
 

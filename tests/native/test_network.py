@@ -8,6 +8,7 @@ import hashlib
 import io
 import json
 import os
+import pwd
 import socket
 import tarfile
 from collections.abc import Callable, Iterator
@@ -252,7 +253,7 @@ def test_apt_gets_a_package(start: Start, tmp_path: Path) -> None:
         assert {request.header("authorization") for request in server.requests} == {f"Bearer {SECRET}"}
 
 
-TOOLCHAINS = sorted(glob.glob(os.path.expanduser("~/.rustup/toolchains/*")))
+TOOLCHAINS = sorted(glob.glob(f"{pwd.getpwuid(os.getuid()).pw_dir}/.rustup/toolchains/*"))
 MANIFEST = """
 [package]
 name = "tree"

@@ -7,7 +7,7 @@ import os
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
@@ -28,9 +28,10 @@ LIMITS = RunLimits(cpu_ms=30_000, wall_ms=120_000)
 def children(pid: int) -> int:
     """Processes below a process."""
     count = 0
-    for task in Path(f"/proc/{pid}/task").iterdir():
-        for child in (task / "children").read_text().split():
-            count += 1 + children(int(child))
+    with suppress(FileNotFoundError, ProcessLookupError):  # it ends just now
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            for child in (task / "children").read_text().split():
+                count += 1 + children(int(child))
     return count
 
 

@@ -59,7 +59,7 @@ _WAIT = 0.05
 class FakeWorker:
     """A handle of a process that is not there: a socket to say whatever one likes on."""
 
-    pid, zygote, cgroup = 1, None, None
+    pid, zygote, cgroup, env, greeting = 1, None, None, None, b""
 
     def __init__(self) -> None:
         self.connection, self.socket = socket.socketpair()
