@@ -70,6 +70,7 @@ def main() -> None:
 
     title("4. And it is fast")
     speed()
+    print("\n  Next: `.venv/bin/belljar serve` serves sandboxes over HTTP, with a console for your browser.")
 
 
 def speed() -> None:
@@ -92,6 +93,7 @@ def speed() -> None:
     print(f"  subprocess.run(['bash', '-c', 'echo hi'])   {real:6.2f} ms   no isolation at all")
     print(f"  a new sandbox, echo hi, close               {fresh:6.2f} ms   {fresh / real:.2f}x")
     print(f"  echo hi in a live sandbox                   {live:6.2f} ms   {live / real:.2f}x")
+    print("\n  `belljar serve` gives the same sandboxes to other machines, with keys and quotas: docs/server.md")
 
 
 if __name__ == "__main__":

@@ -8,9 +8,12 @@ import os
 import tarfile
 import tempfile
 import urllib.request
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+
+from belljar.image.debian.fetch_host import Archive, fetch_index, fetch_packages, host_architecture
+from belljar.image.debian.resolve import resolve
 
 POOL = "http://deb.debian.org/debian/pool/main/"
 
@@ -24,19 +27,52 @@ def install(name: str, packages: Mapping[str, str], rename: Callable[[str], str 
 
     `rename` says where a file of a package goes; None: nowhere. Raises Unreachable.
     """
-    cache = os.environ.get("BELLJAR_TEST_CACHE") or os.path.join(os.path.expanduser("~"), ".cache", "belljar-tests")
-    directory = Path(cache) / name
+
+    def make(whole: Path) -> None:
+        for package, digest in packages.items():
+            unpack(download(package, digest), whole, rename)
+
+    return _made(name, make)
+
+
+def install_newest(
+    name: str,
+    packages: Sequence[str],
+    left_out: Collection[str],
+    rename: Callable[[str], str | None],
+    finish: Callable[[Path], None] = lambda _: None,
+) -> Path:
+    """The same for packages that have a new version every few weeks, and all that they need but for some: found by the
+    signed index of the archive, with the code that makes Debian images. `finish` adds to what was unpacked.
+    """
+
+    def make(whole: Path) -> None:
+        index = fetch_index(Archive("bookworm"), host_architecture())
+        needed = [package for package in resolve(index, packages) if package.name not in left_out]
+        for _, data in fetch_packages(needed):
+            unpack(data, whole, rename)
+        finish(whole)
+
+    return _made(name, make)
+
+
+def _made(name: str, make: Callable[[Path], None]) -> Path:
+    directory = cache_directory() / name
     if not directory.exists():
         directory.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=directory.parent) as unpacked:
-            for package, digest in packages.items():
-                _unpack(_data(_download(package, digest)), Path(unpacked) / "whole", rename)
-            with suppress(FileExistsError):  # somebody else was faster
+            make(Path(unpacked) / "whole")
+            with suppress(OSError):  # somebody else was faster
                 (Path(unpacked) / "whole").rename(directory)
     return directory
 
 
-def _download(name: str, digest: str) -> bytes:
+def cache_directory() -> Path:
+    kept = os.environ.get("BELLJAR_TEST_CACHE") or os.path.join(os.path.expanduser("~"), ".cache", "belljar-tests")
+    return Path(kept)
+
+
+def download(name: str, digest: str) -> bytes:
     try:
         with urllib.request.urlopen(POOL + name, timeout=60) as response:  # noqa: S310 - http, and the digest is known
             data: bytes = response.read()
@@ -58,11 +94,13 @@ def _data(package: bytes) -> bytes:
     raise Unreachable("a package without files")
 
 
-def _unpack(data: bytes, directory: Path, rename: Callable[[str], str | None]) -> None:
-    with tarfile.open(fileobj=io.BytesIO(data)) as archive:
+def unpack(package: bytes, directory: Path, rename: Callable[[str], str | None]) -> None:
+    """Put files of a package into a directory. `rename` says where; None: nowhere."""
+    with tarfile.open(fileobj=io.BytesIO(_data(package))) as archive:
         for member in archive:
             name = rename(member.name)
-            if name is not None and (member.isfile() or member.isdir() or member.issym()):
+            relative = member.issym() and not member.linkname.startswith("/")
+            if name is not None and (member.isfile() or member.isdir() or relative):
                 member.name = name
                 member.mode |= 0o600
                 archive.extract(member, directory, filter="data")

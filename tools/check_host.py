@@ -25,10 +25,10 @@ PUBLIC_NAMES = frozenset({"__init__.py"})
 RECIPES = frozenset({"cli/image_host.py"})
 
 # Runs inside the guest interpreter, where the only host is the sandbox's kernel.
-GUEST = ("engines/python/guest/", "native/guest/")
+GUEST = ("engines/python/guest/", "native/guest/", "browser/guest/")
 
 # Above the worker, `async def` and asyncio's waiting are the API itself.
-ASYNC_PACKAGES = frozenset({"api", "browser", "cli", "cluster", "harness", "integrations", "server"})
+ASYNC_PACKAGES = frozenset({"api", "browser", "cli", "cluster", "harness", "integrations", "remote", "server"})
 
 
 def words(*lines: str) -> frozenset[str]:

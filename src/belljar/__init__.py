@@ -13,6 +13,8 @@ from belljar.abi.version import __version__ as __version__
 TYPE_CHECKING = False  # as in `typing`, without loading that
 if TYPE_CHECKING:
     from belljar.api.names import *  # noqa: F403
+    from belljar.remote.async_sandbox import AsyncRemoteSandbox as AsyncRemoteSandbox
+    from belljar.remote.sandbox import RemoteSandbox as RemoteSandbox
 
     __all__: list[str]
 
@@ -22,28 +24,35 @@ _NAMES = {
     "api.async_process": "AsyncProcess AsyncTerminal",
     "api.async_sandbox": "AsyncSandbox",
     "api.changes": "Change",
-    "api.errors": "ConflictError EngineUnavailable ExecError FileError ImageError IsolationUnavailable NotOnThisTier "
-    "PolicyError PortClosed ProtectedFileError RefusedFile SandboxClosed SandboxCreationError SandboxError "
-    "SnapshotError ToolError",
+    "api.containers": "AsyncContainer Container ContainerInfo",
+    "api.errors": "ConflictError ContainerError EngineUnavailable ExecError FileError ImageError InfrastructureError "
+    "IsolationUnavailable NotOnThisTier PolicyError PortClosed ProtectedFileError RefusedFile SandboxClosed "
+    "SandboxCreationError SandboxError ServiceError SnapshotError ToolError",
     "api.events": "Event",
     "api.image": "Image Progress",
     "api.interpreter": "Interpreter",
     "api.interpreter_core": "PrefixError",
     "api.js": "js",
+    "api.microvm": "Machine",
     "api.mounts": "Mount",
     "api.prefix": "Prefix",
     "api.process": "Process Terminal",
     "api.python": "async_python python",
+    "api.rootfs": "Rootfs",
     "api.results": "Entry ExecResult FileResult GrepMatch Info",
     "api.review": "Changes FileChange",
     "api.runs": "Output RunError RunFailed RunResult",
     "api.sandbox": "Sandbox",
     "api.saved": "SavedVariables",
+    "api.services": "ServiceStatus",
     "api.snapshot": "Snapshot",
     "api.use": "use",
     "net.broker.audit_host": "AuditLog",
     "net.broker.fetch_host": "safe_fetch",
     "net.network": "Network NetworkLimits",
+    "remote.async_sandbox": "AsyncRemoteSandbox",
+    "remote.sandbox": "RemoteSandbox",
+    "vm.blockstore": "BlockStore BlockStoreError",
     "store.errors": "StoreError",
     "store.store": "Store",
 }

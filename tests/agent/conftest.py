@@ -9,11 +9,16 @@ import pytest
 from belljar import Sandbox
 from belljar.native.agent_build_host import agent_program
 from tests.agent.running import Talk, sandbox, sanitized_agent, talk
+from tests.reliability.amount import WHOLE
+
+collect_ignore = [] if WHOLE else ["test_aarch64.py"]
 
 
 @pytest.fixture(scope="session")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The agent; with $BELLJAR_SANITIZED one that aborts at a mistake."""
+    """The agent; with $BELLJAR_SANITIZED one that aborts at a mistake, with $BELLJAR_AGENT the one that is named."""
+    if named := os.environ.get("BELLJAR_AGENT"):
+        return Path(named)
     return sanitized_agent(tmp_path_factory.mktemp("agent")) if os.environ.get("BELLJAR_SANITIZED") else agent_program()
 
 

@@ -13,11 +13,12 @@ import pytest
 
 from belljar.native import agent_build_host
 from belljar.native.agent_build_host import MACHINES, AgentUnavailable, build
+from tests.reliability.amount import WHOLE
 
 E_MACHINE = {"x86_64": 62, "aarch64": 183}
 
 
-CHECKED = [machine for machine in MACHINES if machine == platform.machine() or os.environ.get("BELLJAR_WHOLE")]
+CHECKED = [machine for machine in MACHINES if machine == platform.machine() or WHOLE]
 """Zig compiles a whole C library for another machine first: minutes."""
 
 

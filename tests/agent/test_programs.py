@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import signal
 import threading
 import time
 from collections.abc import Callable
@@ -287,6 +288,15 @@ def test_what_holds_a_terminal_ends_with_it(box: Sandbox) -> None:
     pid = int(read_until(terminal, rb"\d+\r\n").split()[-1])
     assert terminal.wait() == 0
     eventually(lambda: not is_alive(pid))
+
+
+def test_programs_get_signals_that_their_owner_ignores(program: Path, tmp_path: Path) -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as under nohup
+    try:
+        with sandbox(program, cwd=str(tmp_path)) as box:
+            assert box.exec("bash -c 'kill -HUP $$'; echo $?").stdout == f"{128 + signal.SIGHUP}\n"
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 def test_the_end_of_the_conversation_ends_everything(program: Path, tmp_path: Path) -> None:

@@ -31,7 +31,8 @@ from belljar import (
     SandboxCreationError,
     Store,
 )
-from belljar.api import link_host, sockets_host
+from belljar.api import link_host
+from belljar.lockdown import polling_host
 
 
 @pytest.fixture
@@ -288,7 +289,7 @@ def test_require() -> None:
 @pytest.mark.parametrize(
     ("options", "error"),
     [
-        ({"tier": "microvm"}, SandboxCreationError),
+        ({"tier": "nonsense"}, ValueError),
         ({"image": "x", "store": Store.memory()}, ImageError),
         ({"env": {"A=B": "x"}}, ValueError),
         ({"env": {"A": 1}}, TypeError),
@@ -458,7 +459,7 @@ def test_threads_that_send_at_once_wait_without_polling(monkeypatch: pytest.Monk
 
     def writable(connection: socket.socket, seconds: float) -> bool:
         polls.append(seconds)
-        return sockets_host.writable(connection, seconds)
+        return polling_host.writable(connection, seconds)
 
     monkeypatch.setattr(link_host, "writable", writable)
     with Sandbox() as sandbox, ThreadPoolExecutor(20) as pool:

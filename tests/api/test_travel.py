@@ -49,6 +49,10 @@ ERRORS = [
     belljar.StoreError("bad"),
     belljar.ToolError("for the guest"),
     belljar.PortClosed("none"),
+    belljar.ServiceError("bad"),
+    belljar.ContainerError("bad"),
+    belljar.InfrastructureError("gone"),
+    belljar.BlockStoreError("in use"),
     belljar.SandboxCreationError("bad"),
     belljar.ConflictError(["a"]),
     belljar.ProtectedFileError([belljar.RefusedFile(".envrc", "environment", "why")]),
@@ -57,7 +61,7 @@ ERRORS = [
 
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
 @pytest.mark.parametrize("again", [lambda e: pickle.loads(pickle.dumps(e)), copy.copy, copy.deepcopy])  # noqa: S301
-def test_errors_travel(error: SandboxError, again: Callable[[SandboxError], SandboxError]) -> None:
+def test_errors_travel(error: Exception, again: Callable[[Exception], Exception]) -> None:
     other = again(error)
     assert type(other) is type(error)
     assert (str(other), other.args) == (str(error), error.args)

@@ -56,6 +56,8 @@ FAILED_ONCE = [
     r"printf 'select 1;\0;\xff\n' | sqlite3",
     "sqlite3 :memory: '.import bin t' '.schema \udcff'",
     f"grep -P 'a{{{MANY}}}' text",
+    f"/bin/kill -l {MANY}",
+    f"sort +{MANY} -{MANY} text",
     *(
         f"{command} {MANY} text"
         for command in (

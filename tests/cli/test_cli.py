@@ -80,8 +80,6 @@ def test_usage_errors(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFix
         with pytest.raises(SystemExit) as ended:
             cli.main(args)
         assert (ended.value.code, message in capsys.readouterr().err) == (2, True), args
-    assert cli.main(["run", "--tier", "microvm", "true"]) == 125
-    assert "tier 'microvm' is not in this version" in capsys.readouterr().err
 
 
 def test_doctor(belljar: Belljar) -> None:
@@ -255,7 +253,6 @@ WRONG: dict[tuple[str, ...], str] = {
     ("run", "--user", "nobody", "true"): "nobody",
     ("run", "--hostname", "a b", "true"): "host name",
     ("run", "--tier", "nope", "true"): "no tier 'nope'",
-    ("run", "--tier", "microvm", "true"): "not in this version",
     ("run", "--require", "nope", "true"): "nope",
     ("run", "--allow-host", "", "true"): "--allow-host",
     ("run", "--audit", "d", "true"): "--audit 'd': Is a directory",

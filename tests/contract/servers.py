@@ -33,9 +33,12 @@ from belljar.kernel.vfs.namespace import Mount, Namespace
 from belljar.kernel.vfs.server import FileServer, Handle, Node
 from belljar.kernel.vfs.view import View
 from belljar.kernel.vfs.watch import WatchedServer
+from belljar.ninep.session import Session
 from belljar.store.store import Objects, Store
 from belljar.store.stored_tree import StoredTree
+from tests.contract.ninep import direct, piped
 from tests.fuse.inside import Shown, can_mount
+from tests.ninep.diod import DiodServer
 from tests.store.writing import store_tree
 
 START = 1_767_225_600 * NANO
@@ -80,7 +83,8 @@ class Case:
     """One server under test and what it can do. `lacks` names features of the battery a server has no way to give.
 
     Known features: `symlinks`, `hard links` (nlink and identity), `modes` (exact permission bits),
-    `times` (mtime kept), `owners` (chown), `fifos`, `sparse` (holes cost nothing), `bytes` (names that are not UTF-8).
+    `times` (mtime kept), `owners` (chown), `fifos`, `sparse` (holes cost nothing), `bytes` (names that are not UTF-8),
+    `identity` (what is removed or moved stays what it was to whoever has it).
     """
 
     name: str
@@ -296,6 +300,19 @@ def make_cached_host(tree: Tree, tmp: Path) -> FileServer:
     return cached(write_host(tree, tmp))
 
 
+def make_ninep(tree: Tree, tmp: Path) -> FileServer:
+    session = Session(make_memory(tree, tmp))
+    return direct(lambda data: b"".join(session.receive(data)))
+
+
+def make_ninep_piped(tree: Tree, tmp: Path) -> FileServer:
+    return piped(make_memory(tree, tmp))
+
+
+def make_diod(tree: Tree, tmp: Path) -> FileServer:
+    return DiodServer(write_host(tree, tmp))
+
+
 def make_limited(tree: Tree, tmp: Path) -> FileServer:
     limited = LimitedServer(make_memory(tree, tmp), Quota(FILE_MAX, 1000, EDQUOT))
     return remote(cast("FileServer", limited))
@@ -392,6 +409,9 @@ CASES: list[Case] = [
     Case("stored", make_stored, writable=False),
     Case("remote-stored-cached", make_cached_stored, writable=False),
     Case("overlay-over-stored", make_overlay_over_stored, writable=True),
+    Case("9p", make_ninep, writable=True),
+    Case("9p-through-pipes", make_ninep_piped, writable=True),
+    Case("9p-diod", make_diod, writable=True, lacks=HOST_LACKS | {"identity"}),
     Case("fsspec-read-only", make_fsspec, writable=False, lacks=FSSPEC_LACKS),
     Case("fsspec", make_writable_fsspec, writable=True, lacks=FSSPEC_LACKS),
 ]

@@ -78,6 +78,7 @@ def test_mkdir_and_rmdir(view: View) -> None:
     fails(ENOENT, view.rmdir, "/no")
 
 
+@pytest.mark.needs("identity")
 def test_a_removed_directory_takes_nothing(view: View) -> None:
     view.chdir("/hollow")
     view.rmdir("/hollow")
@@ -187,6 +188,7 @@ def test_changes_are_seen_by_files_already_open(view: View) -> None:
         reader.release()
 
 
+@pytest.mark.needs("identity")
 def test_a_deleted_file_lives_while_open(view: View) -> None:
     for path in ("/hello", "/dir/inner"):
         before = read(view, path)
@@ -276,6 +278,7 @@ def test_rename_file(view: View) -> None:
     assert read(view, "/big") == b"hello world\n"
 
 
+@pytest.mark.needs("identity")
 def test_rename_directory_with_all_in_it(view: View) -> None:
     view.chdir("/dir/sub")
     write(view, "/dir/fresh", b"fresh")

@@ -29,6 +29,8 @@ NOT_LINES = {
     "belljar prepare": "takes minutes",
     "belljar bench": "takes minutes",
     "belljar wasm build": "has a test of its own, with a compiler",
+    "belljar serve": "serves until it is stopped; tests/server starts it",
+    "belljar browser serve": "serves until it is stopped; tests/browser starts it",
     "belljar mount": "has tests of its own, in namespaces of their own",
 }
 """Lines of the README's list of commands that are not run here, and why."""

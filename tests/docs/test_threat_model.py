@@ -17,7 +17,9 @@ def test_named_files_exist() -> None:
 
 def test_named_tests_exist() -> None:
     """A name may be cut off by `...`, or begin with `test_*_`."""
-    tests = "\n".join(path.read_text() for path in (ROOT / "tests/escape").glob("test_*.py"))
+    tests = "\n".join(
+        path.read_text() for name in ("escape", "server") for path in (ROOT / "tests" / name).glob("test_*.py")
+    )
     named = re.findall(r"`(test_[\w*]+)(?:\.\.\.)?`", TEXT)
     assert len(named) > 20
     assert not [name for name in named if not re.search("def " + name.replace("*", r"\w+"), tests)]

@@ -65,7 +65,9 @@ def test_a_fork_that_nobody_asked_for_waits_and_is_refused(process: EngineProces
     process.connection.settimeout(20)
     assert process.connection.recv(100).decode() == f"refused {EPERM}"
     assert ask(copy, "hi") == f"{copy.pid} hi"
+    assert copy.alive
     copy.kill()
+    assert not copy.alive  # as a thread finds it that counts processes meanwhile
 
 
 def test_one_that_does_not_answer_is_ended(process: EngineProcess, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 import pytest
-import wasmtime
 
 from belljar import Mount, Sandbox
 from belljar.cli import __main__ as cli
 from belljar.engines import zig_host
 from belljar.engines.owner.wasm_build_host import parse_executables
+from tests.debian import install_newest
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "wasm"
 
@@ -100,7 +99,30 @@ def test_a_directory_that_is_not_there_or_has_nothing(tmp_path: Path, capsys: py
     assert "nothing to build" in capsys.readouterr().err
 
 
-# Rust, with a cargo and a rustc that only speak as they do.
+# Rust: Debian's own cargo and rustc, unpacked without root.
+
+RUST = ["cargo", "rustc", "libstd-rust-dev-wasm32", "lld-14"]
+NO_RUST = frozenset(
+    "libc6 libc6-dev libc-dev-bin linux-libc-dev gcc gcc-12 gcc-12-base cpp cpp-12 libgcc-12-dev binutils "
+    "binutils-common binutils-x86-64-linux-gnu libbinutils".split()
+)
+"""What a compiler for WebAssembly does without, and the C library, which goes with the loader of the host."""
+MAIN = """
+use std::io::Read;
+fn main() {
+    std::env::set_current_dir(std::env::var("PWD").unwrap()).unwrap();
+    let mut text = String::new();
+    std::io::stdin().read_to_string(&mut text).unwrap();
+    println!("{} {}", text.trim().to_uppercase(), std::fs::read_dir(".").unwrap().count());
+    std::process::exit(7);
+}
+"""
+
+
+def _under_usr(name: str) -> str | None:
+    """Where a file of a package goes: /lib is /usr/lib."""
+    name = name.removeprefix("./")
+    return name if name.startswith("usr/") else f"usr/{name}" if name.startswith("lib/") else None
 
 
 def script(path: Path, text: str) -> None:
@@ -109,30 +131,36 @@ def script(path: Path, text: str) -> None:
 
 
 @pytest.fixture
-def rust(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A package of Rust; `bin` beside it has the compilers, `lib` is the target's library."""
-    for name in ("bin", "package"):
-        (tmp_path / name).mkdir()
-    (tmp_path / "package" / "Cargo.toml").write_text("[package]\nname = 'jar'\n")
-    script(tmp_path / "bin" / "rustc", f"echo {tmp_path}/lib\n")
-    script(tmp_path / "bin" / "rustup", "exit 9\n")
-    (tmp_path / "jar.wasm").write_bytes(wasmtime.wat2wasm("(module)"))
-    message = json.dumps({"reason": "compiler-artifact", "executable": str(tmp_path / "jar.wasm")})
-    cargo = '[ "$*" = "build --release --target wasm32-wasip1 --message-format=json-render-diagnostics" ] || exit 3\n'
-    script(tmp_path / "bin" / "cargo", f"{cargo}echo Compiling >&2\necho '{message}'\n")
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A package of Rust; the directory `bin` beside it is the first of the PATH."""
+    made = tmp_path / "package"
+    (made / "src").mkdir(parents=True)
+    (tmp_path / "bin").mkdir()
+    (made / "Cargo.toml").write_text("[package]\nname = 'jar'\nversion = '0.1.0'\nedition = '2021'\n")
+    (made / "src" / "main.rs").write_text(MAIN)
     monkeypatch.setenv("PATH", f"{tmp_path}/bin{os.pathsep}/usr/bin:/bin")
-    return tmp_path
+    monkeypatch.setenv("CARGO_HOME", str(tmp_path / "cargo"))
+    return made
 
 
-def test_rust_is_built_by_cargo(rust: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (rust / "lib").mkdir()
-    assert build(rust / "package", "-o", rust / "out") == 0
-    assert (rust / "out" / "jar").read_bytes().startswith(b"\0asm")
-    assert "Compiling" in capsys.readouterr().err
+@pytest.mark.slow
+def test_rust_is_built_by_cargo_and_runs(package: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    root = install_newest("rust", RUST, NO_RUST, _under_usr)
+    libraries = f"{root}/usr/lib/x86_64-linux-gnu:{root}/usr/lib/llvm-14/lib"
+    for name in ("cargo", "rustc", "rust-lld"):
+        script(package.parent / "bin" / name, f'LD_LIBRARY_PATH={libraries} exec {root}/usr/bin/{name} "$@"\n')
+    assert build(package, "-o", package / "out") == 0
+    assert "Compiling jar" in capsys.readouterr().err
+    with Sandbox(files={"/usr/local/bin/jar": ((package / "out" / "jar").read_bytes(), 0o755)}) as sandbox:
+        done = sandbox.exec("mkdir d; cd d; touch a b; echo hello | jar", timeout=300)
+    assert (done.stdout, done.exit_code) == ("HELLO 2\n", 7), done.stderr
 
 
-def test_a_missing_target_says_what_to_run(rust: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert build(rust / "package") == 1
+def test_a_missing_target_says_what_to_run(package: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("cargo", "rustup"):
+        script(package.parent / "bin" / name, "exit 9\n")
+    script(package.parent / "bin" / "rustc", "echo /nowhere\n")
+    assert build(package) == 1
     assert capsys.readouterr().err.endswith("is not installed: rustup target add wasm32-wasip1\n")
 
 

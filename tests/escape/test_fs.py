@@ -3,6 +3,7 @@
 Verdicts: B blocked, L limited, S safe. `CASES` says for each case what is tested here, or which layer tests it.
 """
 
+import itertools
 import os
 import re
 import signal
@@ -338,16 +339,18 @@ def test_fs09_parent_swap_race(host: Host) -> None:
 
     view = host.view(read_only=False)
     start = view.resolve("/mnt/dir")
+    attempts = itertools.count()
 
     def destroy() -> bytes:
+        made = f"/mnt/dir/made{next(attempts)}"  # one that was left behind does not stop those after it
         found = view.open("/mnt/dir/canary", O_WRONLY | O_CREAT | O_TRUNC).retain()
         found.write(b"guest")
         found.release()
         view.chmod("/mnt/dir/canary", 0o600)
         view.rename("/mnt/dir/canary", "/mnt/dir/moved")
         view.unlink("/mnt/dir/moved")
-        view.mkdir("/mnt/dir/made")
-        view.rmdir("/mnt/dir/made")
+        view.mkdir(made)
+        view.rmdir(made)
         start.mount.server.readdir(start.node)
         return b"inside"
 

@@ -115,7 +115,11 @@ def check_wasmtime() -> None:
 
 PLACES = {
     r"ctypes\.PyDLL": (check_fork_without_hooks, {"lockdown/forks_host.py"}),
-    r"setrecursionlimit": (check_deep_recursion, {"zygote_host.py", "spawned_host.py", "bin/jq/cstack.py"}),
+    r"setrecursionlimit": (
+        check_deep_recursion,
+        # In a page it is lowered.
+        {"zygote_host.py", "spawned_host.py", "bin/jq/cstack.py", "inside/main_host.py"},
+    ),
     r"signal\.setitimer|SIGPROF": (check_signals_interrupt_re, {"kernel/cpu_guard_host.py"}),
     r"\bf_back\b|sys\._getframe": (check_handlers_see_the_frame, {"kernel/cpu_guard_host.py", "bin/jq/cstack.py"}),
     r"MAGIC_NUMBER": (check_compiled_files, {"archive_host.py"}),
@@ -123,13 +127,13 @@ PLACES = {
     r"co_flags": (check_coroutine_flag, {"api/command.py"}),
     r"gc\.freeze": (
         check_freezing,
-        {"zygote_host.py", "spawned_host.py", "template_host.py", "start_host.py"},
+        {"zygote_host.py", "spawned_host.py", "template_host.py", "tool_host.py", "start_host.py"},
     ),
     r"import _socket|import _thread|from _thread": (
         check_small_modules,
         {"launch_host.py", "shared_host.py", "watch_host.py", "cpu_guard_host.py"},
     ),
-    r"wasmtime import _|wasmtime\._": (check_wasmtime, {"linker_host.py", "machine_host.py"}),
+    r"wasmtime import _|wasmtime\._": (check_wasmtime, {"linker_host.py", "machine_host.py", "template_host.py"}),
 }
 """What is looked for in the source: the check that goes with it, and the ends of the paths where it may be."""
 

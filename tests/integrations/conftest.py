@@ -4,19 +4,34 @@ import asyncio
 import inspect
 import os
 import zlib
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-TIERS: dict[str, dict[str, Any]] = {"virtual": {}, "native": {"tier": "native"}}
+from tests.server.serving import Server
+
+TIERS: dict[str, dict[str, Any]] = {"virtual": {}, "native": {"tier": "native"}, "remote": {}}
 SAMPLED = 8
 """`make test` runs one in so many of the tests on another tier than the virtual one, `make tiers` all."""
+
+
+@pytest.fixture(scope="session")
+def server_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A server, whose key is in the environment."""
+    server = Server(tmp_path_factory.mktemp("server"))
+    try:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("BELLJAR_KEY", server.key)
+            yield server.url
+    finally:
+        server.stop()
 
 
 @pytest.fixture(scope="session", params=TIERS)
 def tier_options(request: pytest.FixtureRequest) -> dict[str, Any]:
     """The arguments that make a sandbox of the tier."""
-    return TIERS[request.param]
+    return {"url": request.getfixturevalue("server_url")} if request.param == "remote" else TIERS[request.param]
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

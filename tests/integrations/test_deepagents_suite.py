@@ -10,8 +10,8 @@ import pytest
 from deepagents.backends.protocol import SandboxBackendProtocol
 from langchain_tests.integration_tests import SandboxIntegrationTests
 
-from belljar import Sandbox
 from belljar.integrations.deepagents import BelljarSandbox
+from belljar.remote.choice import make_sandbox
 
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestRemovedIn10Warning")  # how the suite writes fixtures
 
@@ -35,7 +35,8 @@ def drifted(name: str) -> Callable[..., Any]:
 class TestBelljarSandbox(SandboxIntegrationTests):
     @pytest.fixture(scope="class")
     def sandbox(self, tier_options: dict[str, Any]) -> Iterator[SandboxBackendProtocol]:
-        with Sandbox(**tier_options, env={"PATH": "/usr/bin:/bin:/opt/bin"}) as sandbox:
+        options: Any = {**tier_options, "env": {"PATH": "/usr/bin:/bin:/opt/bin"}}
+        with make_sandbox(options) as sandbox:
             # The suite calls it by this name, which this machine need not have.
             sandbox.files.write("/opt/bin/python", '#!/bin/sh\nexec python3 "$@"\n', mode=0o755)
             yield BelljarSandbox(sandbox=sandbox)

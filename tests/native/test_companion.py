@@ -12,8 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from belljar import AsyncSandbox, Image, Limits, Mount, Sandbox, SandboxError
+from belljar import AsyncSandbox, Event, Image, Limits, Mount, Network, Sandbox, SandboxError
+from belljar.net.policy import Conn
 from tests.native.conftest import needs_native
+from tests.native.test_mounts import wait_for
+from tests.net.servers import Authority, GitServer, HttpServer
 
 pytestmark = needs_native
 KILLED = 200 if os.environ.get("BELLJAR_WHOLE") else 30
@@ -69,12 +72,12 @@ def test_names_and_nothing_else() -> None:
         assert refused.exit_code == 126
         assert "cannot execute binary file" in refused.stderr
         assert 'native="*"' in refused.stderr
-        assert sandbox.exec("perl -e 1").exit_code == 127
+        assert sandbox.exec("as --version").exit_code == 127
 
 
 def test_a_sandbox_without_the_argument_runs_none() -> None:
     with Sandbox() as sandbox:
-        assert sandbox.exec("gcc --version").exit_code == 127
+        assert sandbox.exec("as --version").exit_code == 127
 
 
 def test_the_argument_is_checked() -> None:
@@ -302,3 +305,48 @@ def test_asynchronously() -> None:
 def test_as_root() -> None:
     with Sandbox(native="*", user="root", image=Image.host()) as sandbox:
         assert out(sandbox, "perl -e 'print $<; open F, q(>made)'; stat -c %u made") == "00\n"
+
+
+def test_programs_use_the_sandboxs_network(tmp_path: Path) -> None:
+    """Real curl and git: the same policy, credential and counters as the virtual side's own curl."""
+    upstream = Authority(tmp_path)
+
+    def policy(conn: Conn) -> object:
+        if question := conn.match_dns("git.test"):
+            return question.accept()
+        if flow := conn.match_http(f"git.test:{conn.dst.port}"):
+            return flow.accept(lambda request: request.headers.set("authorization", "Bearer canary"), redact=True)
+        return None
+
+    with GitServer(address="127.0.0.7", context=upstream.context("git.test")) as server:
+        server.commit({"a.txt": b"one\n"}, "first")
+        network = Network.policy(policy, hosts={"git.test": "127.0.0.7"}, ca_bundle=str(upstream.path))
+        events: list[Event] = []
+        url = f"https://git.test:{server.port}/repo.git"
+        with Sandbox(native=["curl", "git"], network=network, on_event=events.append) as sandbox:
+            assert out(sandbox, f"git clone -q {url} r && cat r/a.txt") == "one\n"
+            assert out(sandbox, f"curl -fsS {url}/info/refs?service=git-upload-pack | head -c 4") == "001e"
+            assert sandbox.exec("curl -sS https://other.test/").exit_code == 6
+            assert all(request.header("authorization") == "Bearer canary" for request in server.requests)
+            assert sandbox.stats()["network_requests"] >= 3
+            with sandbox.fork() as branch:
+                assert out(branch, f"git clone -q {url} again && cat again/a.txt") == "one\n"
+            assert (
+                out(sandbox, f"curl -fsSo /dev/null -w '%{{http_code}}' '{url}/info/refs?service=git-upload-pack'")
+                == "200"
+            )
+        assert any(event.kind == "network" for event in events)
+        with Sandbox(native=["curl"]) as sandbox:
+            assert sandbox.exec(f"curl -sS {url}").exit_code == 6, "a sandbox without a network has none there either"
+
+
+def test_the_network_of_programs_ends_with_their_companion() -> None:
+    with HttpServer({"/": b"here"}, address="127.0.0.7") as server:
+        network = Network.allow(f"web.test:{server.port}", hosts={"web.test": "127.0.0.7"})
+        with Sandbox(native=["curl"], network=network) as sandbox:
+            open_files: list[int] = []
+            for number in range(4):  # each with a companion of its own: the sandbox's trees are others
+                assert out(sandbox, f"curl -fsS http://web.test:{server.port}/") == "here"
+                open_files.append(len(os.listdir("/proc/self/fd")))
+                sandbox.mount(f"/new{number}", Mount.memory({"f": "x"}))
+            wait_for(lambda: len(os.listdir("/proc/self/fd")) <= open_files[0] + 3)

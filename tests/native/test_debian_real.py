@@ -5,20 +5,28 @@ Packages and the system made of them are kept in the tests' cache.
 
 from __future__ import annotations
 
+import hashlib
+import io
+import json
 import os
+import tarfile
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from belljar import Image, Network, Sandbox, Store
 from tests.native.conftest import needs_native
 from tests.native.debian_mirror import Mirror
+from tests.native.test_network import AT, SECRET, run, with_token
+from tests.net.servers import Authority, HttpServer
 
 pytestmark = needs_native
 
 CACHE = Path(os.environ.get("BELLJAR_TEST_CACHE") or os.path.expanduser("~/.cache/belljar-tests")) / "debian"
-PACKAGES = ["curl", "gcc", "git", "make", "postgresql", "python3", "redis-server"]
+PACKAGES = ["cargo-web", "curl", "gcc", "git", "make", "postgresql", "python3", "redis-server"]
 
 
 @pytest.fixture(scope="module")
@@ -78,3 +86,45 @@ def test_apt_get_installs_from_a_mirror(image: Image, tmp_path: Path) -> None:
             sandbox.exec("apt-get install -y greeter").check()
             said = sandbox.exec("greet; apt-get remove -y greeter > /dev/null; which greet").stdout
             assert said == "hello from belljar\n"
+
+
+MANIFEST = """
+[package]
+name = "tree"
+version = "1.0.0"
+edition = "2021"
+[dependencies]
+leaf = { version = "1", registry = "here" }
+"""
+
+
+def crate(name: str, version: str, source: str) -> bytes:
+    """A package of cargo's."""
+    made = io.BytesIO()
+    manifest = f'[package]\nname = "{name}"\nversion = "{version}"\nedition = "2021"\n'
+    with tarfile.open(fileobj=made, mode="w:gz") as archive:
+        for path, text in (("Cargo.toml", manifest), ("src/lib.rs", source)):
+            entry = tarfile.TarInfo(f"{name}-{version}/{path}")
+            entry.size = len(text)
+            archive.addfile(entry, io.BytesIO(text.encode()))
+    return made.getvalue()
+
+
+def test_cargo_builds_with_a_crate_of_a_registry(image: Image, tmp_path: Path) -> None:
+    upstream = Authority(tmp_path)
+    data = crate("leaf", "1.0.0", "pub fn value() -> u32 { 7 }\n")
+    about = {"name": "leaf", "vers": "1.0.0", "deps": [], "features": {}, "yanked": False}
+    line = json.dumps({**about, "cksum": hashlib.sha256(data).hexdigest()})
+    routes: dict[str, Any] = {"/le/af/leaf": line, "/leaf/1.0.0/download": data}
+    with ExitStack() as stack:
+        server = stack.enter_context(HttpServer(routes, address=AT, context=upstream.context("crates.test")))
+        server.routes["/config.json"] = json.dumps({"dl": f"https://crates.test:{server.port}"})
+        network = with_token("crates.test", ca_bundle=str(upstream.path))
+        env = {"CARGO_HOME": "/tmp/cargo"}
+        sandbox = stack.enter_context(Sandbox(tier="native", image=image, network=network, env=env))
+        sandbox.files.write("Cargo.toml", MANIFEST)
+        sandbox.files.write("src/main.rs", 'fn main() { println!("{}", leaf::value()) }\n')
+        source = f"sparse+https://crates.test:{server.port}/"
+        sandbox.files.write(".cargo/config.toml", f'[registries.here]\nindex = "{source}"\n')
+        assert run(sandbox, "cargo run -q") == "7\n"
+        assert {request.header("authorization") for request in server.requests} == {f"Bearer {SECRET}"}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import time
+from pathlib import Path
 
 import pytest
 
@@ -14,6 +16,16 @@ from tests.native.conftest import needs_native
 pytestmark = needs_native
 EAT = "python3 -c \"held = []\nfor _ in range(400): held.append(bytearray(b'x') * (1 << 20))\nprint('ate it')\""
 """400 MiB."""
+TREES = [
+    (version, tree)
+    for version, tree, mark in (
+        (1, "/sys/fs/cgroup/pids", "tasks"),
+        (2, "/sys/fs/cgroup/unified", "cgroup.controllers"),
+        (2, "/sys/fs/cgroup", "cgroup.controllers"),
+    )
+    if os.access(f"{tree}/cgroup.procs", os.W_OK) and os.path.exists(f"{tree}/{mark}")
+]
+"""The trees of control groups that this machine has, with their versions."""
 
 
 def alive(sandbox: Sandbox) -> bool:
@@ -30,11 +42,17 @@ def test_memory_of_all_processes_together() -> None:
         pytest.skip("no control group may be made here")
     limits = Limits(memory_bytes=192 * MIB, file_bytes=64 * MIB)
     with Sandbox(tier="native") as neighbour, Sandbox(tier="native", limits=limits, require={"cgroup"}) as sandbox:
-        assert sandbox.exec(EAT).exit_code == 137
+        for command in (EAT, f"{EAT}; exit $?", ["python3", "-c", EAT.split('"')[1]]):
+            result = sandbox.exec(command)
+            assert (result.exit_code, result.limit) == (137, "memory_bytes")
+            said = "belljar: needed more than 192 MiB of memory (limit memory_bytes) and was stopped\n"
+            assert result.stderr.endswith(said)
         half = EAT.replace("400", "160")
         together = sandbox.exec(f"{half} & {half} & {half} & wait; echo done")
         assert together.stdout.count("ate it") < 3
         assert together.stdout.endswith("done\n")
+        assert together.limit is None, "the command went on without it"
+        assert sandbox.exec("kill -9 $$").limit is None, "nobody wanted memory"
         assert alive(sandbox)
         assert alive(neighbour)
 
@@ -119,3 +137,17 @@ def test_stats_count_what_runs_inside() -> None:
             time.sleep(0.05)
         process.kill()
         assert sandbox.stats()["cpu"] > 0
+
+
+@pytest.mark.parametrize(("version", "tree"), TREES)
+def test_it_is_in_its_control_group_from_the_start(version: int, tree: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of version 2 pid 1 is born there, of version 1 it is moved: even without any controller, as here."""
+    monkeypatch.setattr(cgroup_host, "find_places", lambda: (cgroup_host.Place(tree, version, frozenset()),))
+    with Sandbox(tier="native") as sandbox:
+        [made] = [each for each in Path(tree).glob("belljar-*") if each.name.startswith(f"belljar-{os.getpid()}-")]
+        assert sandbox.exec("true").exit_code == 0
+        inside = (made / "cgroup.procs").read_text().split()
+        assert inside, "pid 1 is there"
+        assert str(os.getpid()) not in inside
+        assert made.name not in sandbox.exec("cat /proc/self/cgroup").stdout
+    assert not made.exists()

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import glob
-import hashlib
-import io
 import json
 import os
-import pwd
 import socket
-import tarfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -18,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from belljar import AsyncSandbox, Event, Image, Network, Sandbox, SandboxCreationError
+from belljar import AsyncSandbox, Event, Network, Sandbox, SandboxCreationError
 from belljar.native import netlink
 from belljar.net.policy import Conn
 from tests.native.boxes import native_sandbox
@@ -250,50 +246,6 @@ def test_apt_gets_a_package(start: Start, tmp_path: Path) -> None:
         root/usr/bin/hello-tool
         """
         assert run(sandbox, script) == "from a package\n"
-        assert {request.header("authorization") for request in server.requests} == {f"Bearer {SECRET}"}
-
-
-TOOLCHAINS = sorted(glob.glob(f"{pwd.getpwuid(os.getuid()).pw_dir}/.rustup/toolchains/*"))
-MANIFEST = """
-[package]
-name = "tree"
-version = "1.0.0"
-edition = "2021"
-[dependencies]
-leaf = { version = "1", registry = "here" }
-"""
-
-
-def crate(name: str, version: str, source: str) -> bytes:
-    """A package of cargo's."""
-    made = io.BytesIO()
-    manifest = f'[package]\nname = "{name}"\nversion = "{version}"\nedition = "2021"\n'
-    with tarfile.open(fileobj=made, mode="w:gz") as archive:
-        for path, text in (("Cargo.toml", manifest), ("src/lib.rs", source)):
-            entry = tarfile.TarInfo(f"{name}-{version}/{path}")
-            entry.size = len(text)
-            archive.addfile(entry, io.BytesIO(text.encode()))
-    return made.getvalue()
-
-
-@pytest.mark.skipif(not TOOLCHAINS, reason="rustup has no toolchain here")
-def test_cargo_builds_with_a_crate_of_a_registry(start: Start, tmp_path: Path) -> None:
-    upstream = Authority(tmp_path)
-    data = crate("leaf", "1.0.0", "pub fn value() -> u32 { 7 }\n")
-    about = {"name": "leaf", "vers": "1.0.0", "deps": [], "features": {}, "yanked": False}
-    line = json.dumps({**about, "cksum": hashlib.sha256(data).hexdigest()})
-    routes: dict[str, Any] = {"/le/af/leaf": line, "/leaf/1.0.0/download": data}
-    with HttpServer(routes, address=AT, context=upstream.context("crates.test")) as server:
-        server.routes["/config.json"] = json.dumps({"dl": f"https://crates.test:{server.port}"})
-        network = with_token("crates.test", ca_bundle=str(upstream.path))
-        image = Image.host(also=[TOOLCHAINS[-1]])
-        sandbox = start(network, image=image, env={"CARGO_HOME": "/tmp/cargo"}, user="root")
-        sandbox.files.write("Cargo.toml", MANIFEST)
-        sandbox.files.write("src/main.rs", 'fn main() { println!("{}", leaf::value()) }\n')
-        source = f"sparse+https://crates.test:{server.port}/"
-        sandbox.files.write(".cargo/config.toml", f'[registries.here]\nindex = "{source}"\n')
-        path = f"PATH={TOOLCHAINS[-1]}/bin:$PATH"
-        assert run(sandbox, f"{path} cargo run -q") == "7\n"
         assert {request.header("authorization") for request in server.requests} == {f"Bearer {SECRET}"}
 
 

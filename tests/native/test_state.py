@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from belljar import AsyncSandbox, NotOnThisTier, Sandbox, Store
+from belljar import AsyncSandbox, Image, Mount, Sandbox, SnapshotError, Store
 from tests.native.conftest import needs_native
 from tests.native.test_unprivileged import needs_root, place, run_as_nobody
 
@@ -26,10 +26,11 @@ head -c 5000000 /dev/urandom > large
 truncate -s 1G sparse
 python3 -c "import socket; socket.socket(socket.AF_UNIX).bind('s')"
 echo home > ~/h
+chmod 710 ~ .
 """
 SHOW = """
 find . ! -name s ! -type d | sort | xargs stat -c '%n %F %a %U %h %s'
-find . -type d | sort | xargs stat -c '%n %a %U'
+find . ~ -type d | sort | xargs stat -c '%n %a %U'
 sha256sum large
 readlink l
 cat d/g ~/h
@@ -116,12 +117,62 @@ def test_pause_resume_and_checkpoints() -> None:
         assert lane.files.read("f") == "one\n"
 
 
-def test_a_snapshot_of_the_virtual_tier_is_not_for_this_one() -> None:
+CROSS = """
+mkdir -p d/e /data/deep; echo x > d/e/f; ln d/e/f d/g; ln -s ../d/e/f d/l; chmod 750 d; echo '#!/bin/sh
+echo ran $0' > d/run; chmod +x d/run; echo home > ~/h; echo more > /data/deep/m; head -c 5000000 /dev/zero > large
+"""
+CROSSED = """
+find d /data ~/h large | sort | xargs stat -c '%n %F %a %U'; stat -c '%h %s' d/g large
+readlink d/l; cat d/l ~/h /data/deep/m; d/run; pwd
+echo $NAME; test d/g -ef d/e/f && echo same
+"""
+
+
+def test_a_snapshot_goes_on_at_the_other_tier_and_back() -> None:
+    """Files, environment and directory; programs are those of the tier."""
     store = Store.memory()
-    with Sandbox(store=store) as sandbox:
+    with Sandbox(store=store, env={"NAME": "value"}, cwd="/workspace/d", files={"/workspace/d/x": "1"}) as sandbox:
+        sandbox.exec("cd /workspace; rm d/x; mkdir /data")
+        sandbox.mount("/data", Mount.memory())
+        sandbox.exec(f"cd /workspace; {CROSS}", check=True)
+        before = sandbox.exec(f"cd ..; {CROSSED}").stdout
+        sandbox.python.run("x = 1")
         sandbox.snapshot("virtual")
-    with pytest.raises(NotOnThisTier, match="another tier"):
-        Sandbox.restore("virtual", store, tier="native")
+    with Sandbox.restore("virtual", store, tier="native") as native:
+        assert native.info.tier == "native"
+        assert native.exec(f"cd ..; {CROSSED}").stdout == before
+        assert native.exec("uname -s; gcc --version | head -1 | cut -c1-3").stdout == "Linux\ngcc\n"
+        native.exec("echo native > /workspace/n; rm -r /workspace/d/e; cp /usr/bin/true /workspace/true", check=True)
+        second = native.snapshot("native")
+        assert native.fork().exec("cat /workspace/n").stdout == "native\n"
+    with Sandbox.restore(second, tier="virtual") as again:
+        assert again.info.tier == "virtual"
+        assert again.exec("cat /workspace/n /workspace/d/g /data/deep/m ~/h; ls /workspace").stdout == (
+            "native\nx\nmore\nhome\nd\nlarge\nn\ntrue\n"
+        )
+        assert again.exec("echo $NAME; pwd; which ls").stdout == "value\n/workspace/d\n/usr/bin/ls\n"
+        again.exec("echo third > /workspace/n")
+        third = again.snapshot("third")
+    with Sandbox.restore(third, tier="native") as last:
+        assert last.exec("cat /workspace/n; /workspace/true && echo ok; wc -c < /workspace/large").stdout == (
+            "third\nok\n5000000\n"
+        )
+
+
+def test_what_can_not_go_on_natively_is_said(tmp_path: Path) -> None:
+    store = Store.memory()
+    mounts = {"/work": Mount.overlay(Mount.host(str(tmp_path)))}
+    with Sandbox(store=store, mounts=mounts) as sandbox:
+        sandbox.exec("echo x > /work/f")
+        sandbox.snapshot("over")
+    with pytest.raises(SnapshotError, match="changes that were made over '/work'"):
+        Sandbox.restore("over", store, tier="native", mounts=mounts)
+    with Sandbox(tier="native", store=store) as native:
+        native.snapshot("native")
+    with pytest.raises(TypeError, match="image= is for snapshots of other tiers"):
+        Sandbox.restore("native", store, image=Image.host())
+    with pytest.raises(TypeError, match="image= is for a new sandbox"):
+        Sandbox.restore("over", store, image=Image.host(), mounts=mounts)
 
 
 def test_links_that_a_guest_planted_lead_nowhere(tmp_path: Path) -> None:

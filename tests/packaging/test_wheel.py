@@ -7,6 +7,7 @@ import subprocess
 import sys
 import sysconfig
 import venv
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,14 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     subprocess.run([*build, "--no-build-isolation", "-w", str(made), str(ROOT)], env=environment, check=True)
     (found,) = made.glob("belljar-*.whl")
     return found
+
+
+@pytest.mark.slow
+def test_it_carries_the_console(wheel: Path) -> None:
+    names = zipfile.ZipFile(wheel).namelist()
+    page = [name.rpartition("/")[2] for name in names if name.startswith("belljar/server/console/static/")]
+    assert {"index.html", "LICENSES.txt"} <= set(page)
+    assert any(name.startswith("console-") and name.endswith(".js") for name in page)
 
 
 @pytest.mark.slow

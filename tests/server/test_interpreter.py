@@ -36,7 +36,7 @@ async def values_output_and_state(sandbox: Any) -> None:
 
 @case
 async def texts_are_what_python_would_show(sandbox: Any) -> None:
-    for code, text in (("'abc'", "'abc'"), ("{'a': [1, 2.5, None]}", "{'a': [1, 2.5, None]}"), ("{3, 4}", "{3, 4}")):
+    for code, text in (("'abc'", "abc"), ("{'a': [1, 2.5, None]}", "{'a': [1, 2.5, None]}"), ("{3, 4}", "{3, 4}")):
         assert (await done(sandbox.run_code(code))).text == text
     shown = await done(sandbox.run_code("class A:\n    def __repr__(self): return '<an A>'\nA()"))
     assert shown.text == "<an A>"
@@ -87,7 +87,7 @@ async def code_and_commands_share_files(sandbox: Any) -> None:
 async def contexts_keep_apart(sandbox: Any) -> None:
     context = await done(sandbox.create_code_context(cwd="/tmp"))
     assert (context.language, context.cwd) == ("python", "/tmp")
-    assert (await done(sandbox.run_code("x = 1\nimport os\nos.getcwd()", context=context))).text == "'/tmp'"
+    assert (await done(sandbox.run_code("x = 1\nimport os\nos.getcwd()", context=context))).text == "/tmp"
     assert (await done(sandbox.run_code("x"))).error.name == "NameError"
     assert context.id in [each.id for each in await done(sandbox.list_code_contexts())]
     await done(sandbox.restart_code_context(context))
@@ -109,7 +109,7 @@ async def javascript_and_bash(sandbox: Any) -> None:
 @case
 async def the_environment_of_one_run(sandbox: Any) -> None:
     code = "import os\nos.environ.get('ONCE')"
-    assert (await done(sandbox.run_code(code, envs={"ONCE": "yes"}))).text == "'yes'"
+    assert (await done(sandbox.run_code(code, envs={"ONCE": "yes"}))).text == "yes"
     assert (await done(sandbox.run_code(code))).text is None
 
 

@@ -89,9 +89,10 @@ def test_a_sandbox_is_found_by_its_host_name(server: Server) -> None:
     assert httpx.get(f"{server.url}/health", headers={**token, **host}).status_code == 204
     assert httpx.get(f"{server.url}/health", headers=token).status_code == 400
     other = {"Host": f"8000-{made['sandboxID']}.sandboxes.example.com"}
-    answer = httpx.get(f"{server.url}/health", headers={**token, **other})
-    assert (answer.status_code, "port is not open" in answer.text) == (502, True)
-    assert envd(server, made, "GET", "/health", headers={"E2b-Sandbox-Port": "8000"}).status_code == 502
+    assert httpx.get(f"{server.url}/health", headers={**token, **other}).status_code == 403  # it is a preview's
+    traffic = {"E2B-Traffic-Access-Token": made["trafficAccessToken"]}
+    answer = httpx.get(f"{server.url}/health", headers={**traffic, **other})
+    assert (answer.status_code, "port 8000 is not open" in answer.text) == (502, True)
     server.request("DELETE", f"/sandboxes/{made['sandboxID']}")
 
 

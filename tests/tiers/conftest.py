@@ -9,12 +9,14 @@ import os
 import zlib
 from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol
 
 import pytest
 
-from belljar import AsyncSandbox, Sandbox, SandboxCreationError
+from belljar import AsyncRemoteSandbox, AsyncSandbox, RemoteSandbox, Sandbox, SandboxCreationError
 from belljar.native.launch_host import explain_refusal
+from tests.server.serving import Server
 from tests.tiers.differences import DIFFERENCES, Refused
 from tests.tiers.fronts import AsyncFront, Front, Loop, SyncFront
 
@@ -28,6 +30,8 @@ class Tier:
     """The arguments that make a sandbox of this tier."""
     sampled: int = 1
     """`make test` runs one case of so many."""
+    sandbox: type[Sandbox] = Sandbox
+    async_sandbox: type[AsyncSandbox] = AsyncSandbox
 
     def refusal(self, features: Iterable[str]) -> Refused | None:
         """The error by which the tier refuses one of these features, or this machine the tier."""
@@ -38,7 +42,7 @@ class Tier:
 
     def is_forbidden(self) -> bool:
         """Whether this machine has no user namespaces, which the tier needs."""
-        return self.name == "native" and bool(explain_refusal())
+        return self.name not in ("virtual", "remote") and bool(explain_refusal())
 
     def behaviour(self, feature: str, usual: Any) -> Any:
         return DIFFERENCES[self.name].get(feature, usual)
@@ -47,7 +51,13 @@ class Tier:
 TIERS = [
     Tier("virtual", {}),
     Tier("native", {"tier": "native"}, sampled=6),
+    Tier("microvm", {"tier": "microvm"}, sampled=60),
+    Tier("remote", {}, 8, RemoteSandbox, AsyncRemoteSandbox),
+    Tier("remote-native", {}, 30, RemoteSandbox, AsyncRemoteSandbox),
 ]
+"""The remote ones are of sandboxes on `belljar serve`, a process of its own, as their clients have them."""
+_SERVED = {"remote": "served", "remote-native": "served_natively"}
+"""The servers' fixtures."""
 
 
 class Make(Protocol):
@@ -93,15 +103,38 @@ def loop() -> Iterator[Loop]:
     loop.close()
 
 
+@pytest.fixture(scope="session")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    yield from _serve(tmp_path_factory.mktemp("server"))
+
+
+@pytest.fixture(scope="session")
+def served_natively(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    yield from _serve(tmp_path_factory.mktemp("server"), "--tier", "native")
+
+
+def _serve(directory: Path, *options: str) -> Iterator[Server]:
+    (directory / "config.toml").write_text("[quota]\nexecs_per_minute = 1000000\n")
+    server = Server(directory, "--config", str(directory / "config.toml"), *options)
+    try:
+        yield server
+    finally:
+        server.stop()
+
+
 @pytest.fixture(params=TIERS, ids=lambda tier: tier.name)
-def tier(request: pytest.FixtureRequest) -> Tier:
+def tier(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Tier:
     found: Tier = request.param
+    if found.name in _SERVED:
+        server: Server = request.getfixturevalue(_SERVED[found.name])
+        monkeypatch.setenv("BELLJAR_URL", server.url)
+        monkeypatch.setenv("BELLJAR_KEY", server.key)
     return found
 
 
 @pytest.fixture(params=["sync", "async"])
-def front(request: pytest.FixtureRequest, loop: Loop) -> Front:
-    return SyncFront() if request.param == "sync" else AsyncFront(loop)
+def front(request: pytest.FixtureRequest, loop: Loop, tier: Tier) -> Front:
+    return SyncFront(tier.sandbox) if request.param == "sync" else AsyncFront(loop, tier.async_sandbox)
 
 
 @pytest.fixture
@@ -119,7 +152,7 @@ def sb(make: Make) -> Sandbox:
 @pytest.fixture
 def amake(tier: Tier) -> Callable[..., AsyncSandbox]:
     """For cases of asyncio itself: makes an `AsyncSandbox` that is not started."""
-    return lambda **options: AsyncSandbox(**{**tier.options, **options})
+    return lambda **options: tier.async_sandbox(**{**tier.options, **options})
 
 
 def pytest_configure(config: pytest.Config) -> None:

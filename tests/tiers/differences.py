@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from belljar import SandboxError
+from belljar import NotOnThisTier, SandboxError
 
 
 @dataclass(frozen=True)
@@ -23,12 +23,35 @@ class Refused:
 
 DIFFERENCES: dict[str, dict[str, Any]] = {
     "virtual": {},
+    "remote": {
+        # That of its server.
+        "name of the tier": "virtual",
+    },
     "native": {
         "fork copies processes": False,
         # They are the owner's, as all mounts are; a sandbox's host name is written at its start.
         "snapshots keep memory mounts": False,
         "a removed /etc/hostname": "/etc/hostname\n",
         # The interpreter is a real bash: its work is limited as processor time, wall clock and memory are.
+        "limits of the interpreter": False,
+        "programs of the base image": (126, ""),
+    },
+    "remote-native": {
+        "name of the tier": "native",
+        # What a native sandbox has of these needs its owner on the same machine.
+        "refused connections are events": False,
+        "fork": Refused(NotOnThisTier, r"not possible on tier 'native' \(of a server"),
+        "snapshots": Refused(NotOnThisTier, r"not possible on tier 'native' \(of a server"),
+        "images of the owner": Refused(NotOnThisTier, r"not possible on tier 'native' \(of a server"),
+        "network": Refused(NotOnThisTier, r"not possible on tier 'native' \(of a server"),
+        "snapshots keep memory mounts": False,
+        "a removed /etc/hostname": "/etc/hostname\n",
+        "limits of the interpreter": False,
+        "programs of the base image": (126, ""),
+    },
+    "microvm": {
+        "snapshots keep memory mounts": False,
+        "a removed /etc/hostname": "/etc/hostname\n",
         "limits of the interpreter": False,
         "programs of the base image": (126, ""),
     },

@@ -12,7 +12,7 @@ from typing import Any, Protocol, cast
 
 from belljar import AsyncSandbox, Sandbox
 
-WAIT = 120.0
+WAIT = 300.0
 """Seconds after which a call that does not come back fails its case."""
 
 
@@ -94,11 +94,14 @@ class Front(Protocol):
 class SyncFront:
     name = "sync"
 
+    def __init__(self, kind: type[Sandbox] = Sandbox) -> None:
+        self._kind = kind
+
     def make(self, options: dict[str, Any]) -> Sandbox:
-        return Sandbox(**options)
+        return self._kind(**options)
 
     def call(self, method: str, *args: Any, **options: Any) -> Any:
-        return getattr(Sandbox, method)(*args, **options)
+        return getattr(self._kind, method)(*args, **options)
 
     def connect(self, sandbox: Sandbox, port: int, said: bytes) -> bytes:
         heard = b""
@@ -113,14 +116,15 @@ class SyncFront:
 class AsyncFront:
     name = "async"
 
-    def __init__(self, loop: Loop) -> None:
+    def __init__(self, loop: Loop, kind: type[AsyncSandbox] = AsyncSandbox) -> None:
         self.loop = loop
+        self._kind = kind
 
     def make(self, options: dict[str, Any]) -> Sandbox:
-        return cast("Sandbox", Blocking(self.loop, self.loop.run(lambda: AsyncSandbox(**options).start())))
+        return cast("Sandbox", Blocking(self.loop, self.loop.run(lambda: self._kind(**options).start())))
 
     def call(self, method: str, *args: Any, **options: Any) -> Any:
-        return Blocking(self.loop, self.loop.run(lambda: getattr(AsyncSandbox, method)(*args, **options)))
+        return Blocking(self.loop, self.loop.run(lambda: getattr(self._kind, method)(*args, **options)))
 
     def connect(self, sandbox: Sandbox, port: int, said: bytes) -> bytes:
         async def talk() -> bytes:

@@ -451,7 +451,7 @@ def _await_change(watch: Any, kind: str, path: str) -> list[Any]:
     """Changes up to one that must come, that one included."""
     seen: list[Any] = []
     while not seen or (seen[-1].kind, seen[-1].path) != (kind, path):
-        change = watch.next(timeout=20)
+        change = watch.next(timeout=120)
         assert change is not None, seen
         seen.append(change)
     return seen

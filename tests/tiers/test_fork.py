@@ -76,7 +76,7 @@ def test_processes_of_a_branch(make: Make, tier: Tier) -> None:
     assert waited.ok == tier.behaviour("fork copies processes", True)
     assert not process.exited
     sb.files.write("go", "")
-    assert process.wait(30) == 0
+    assert process.wait(120) == 0
 
 
 @pytest.mark.feature("snapshots")

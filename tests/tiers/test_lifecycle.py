@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from belljar import Mount, Sandbox, SandboxClosed, SandboxError
+from belljar import Mount, Sandbox, SandboxClosed, SandboxError, Store
 from tests.tiers.conftest import Make, Tier
 
 AFTERWARDS: dict[str, Callable[[Any], object]] = {
@@ -37,11 +37,16 @@ def test_after_the_end(sb: Sandbox, use: Callable[[Any], object]) -> None:
         use(sb)
 
 
-@pytest.mark.feature("fork")
 def test_no_branches_after_the_end(sb: Sandbox) -> None:
     sb.close()
     with pytest.raises(SandboxClosed, match="closed"):
         sb.fork()
+
+
+def test_a_closed_one_has_no_snapshots(sb: Sandbox) -> None:
+    sb.close()
+    with pytest.raises(SandboxClosed):
+        sb.snapshot(store=Store.memory())
 
 
 @pytest.mark.feature("mounts")
@@ -111,12 +116,12 @@ def test_many_at_once(make: Make) -> None:
 
 @pytest.mark.parametrize("duplicate", [copy.copy, pickle.dumps], ids=["copy", "pickle"])
 def test_it_can_not_be_copied(tier: Tier, duplicate: Callable[[Any], object]) -> None:
-    with Sandbox(**tier.options) as sb, pytest.raises(TypeError, match="fork"):
+    with tier.sandbox(**tier.options) as sb, pytest.raises(TypeError, match="fork"):
         duplicate(sb)
 
 
 def test_one_that_nobody_holds_is_ended(tier: Tier) -> None:
-    sb = Sandbox(**tier.options)
+    sb = tier.sandbox(**tier.options)
     process = sb.spawn("sleep 1000")
     del sb
     gc.collect()

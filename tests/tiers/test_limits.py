@@ -31,7 +31,11 @@ def test_cpu_of_all_its_processes_counts(sb: Sandbox) -> None:
 
 
 def test_sleeping_is_no_processor_time(sb: Sandbox) -> None:
-    assert sb.exec("sleep 0.6; echo done", limits=Limits(cpu_seconds=0.5)).stdout == "done\n"
+    for seconds in (0.5, 5):  # what its start takes is less, sooner or later
+        result = sb.exec(f"sleep {seconds + 0.1}; echo done", limits=Limits(cpu_seconds=seconds))
+        if result.limit is None:
+            break
+    assert result.stdout == "done\n"
 
 
 def test_output_bytes_counts_both_streams(sb: Sandbox) -> None:

@@ -26,7 +26,7 @@ while True:
 def web(make: Make) -> Sandbox:
     sb = make(files={"/workspace/site/page": "hi\n"})
     sb.exec("cd site; exec python3 -m http.server 8000 --bind 127.0.0.1", background=True)
-    sb.port(8000).wait(60)
+    sb.port(8000).wait(240)
     return sb
 
 
@@ -53,7 +53,7 @@ def test_other_sandboxes_do_not(web: Sandbox, make: Make) -> None:
 def test_bytes(make: Make) -> None:
     sb = make(files={"/workspace/server.py": PLAIN})
     sb.exec("python3 server.py 5000", background=True)
-    sb.port(5000).wait(60)
+    sb.port(5000).wait(240)
     assert make.front.connect(sb, 5000, b"hello\n") == b"HELLO\n"
     long = b"x" * 300_000 + b"\n"
     assert make.front.connect(sb, 5000, long) == long.upper()
@@ -82,7 +82,7 @@ def test_what_is_no_port(sb: Sandbox, number: int, error: type[Exception]) -> No
 def test_expose(web: Sandbox) -> None:
     host, port = web.expose(8000)
     assert host == "127.0.0.1"
-    with urllib.request.urlopen(f"http://{host}:{port}/page", timeout=20) as response:
+    with urllib.request.urlopen(f"http://{host}:{port}/page", timeout=120) as response:
         assert response.read() == b"hi\n"
 
 
@@ -90,7 +90,7 @@ def test_an_exposed_port_is_closed_with_the_sandbox(web: Sandbox) -> None:
     host, port = web.expose(8000)
     web.close()
     with pytest.raises(OSError, match="refused"):
-        urllib.request.urlopen(f"http://{host}:{port}/", timeout=20)
+        urllib.request.urlopen(f"http://{host}:{port}/", timeout=120)
 
 
 def test_a_port_that_is_taken(web: Sandbox) -> None:

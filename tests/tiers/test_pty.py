@@ -10,7 +10,7 @@ import pytest
 from belljar import Sandbox, Terminal
 from tests.tiers.conftest import Make
 
-PATIENCE = 30.0
+PATIENCE = 120.0
 
 
 def read_until(terminal: Terminal, text: bytes) -> bytes:

@@ -118,7 +118,7 @@ def test_layers_that_hold_may_be_required(make: Make) -> None:
 def test_info(make: Make, tier: Tier) -> None:
     before = time.time()
     info = make(name="lane-7").info
-    assert (info.id, info.tier) == ("lane-7", tier.name)
+    assert (info.id, info.tier) == ("lane-7", tier.behaviour("name of the tier", tier.name))
     assert before - 60 < info.created <= time.time()
     assert not set(info.isolation) & set(info.missing)
     assert isinstance(info.image, str)
@@ -175,6 +175,7 @@ def test_limits_of_the_sandbox_hold_for_each_command(make: Make) -> None:
         sb.exec("true", limits=Limits(wall_seconds=5))
 
 
+@pytest.mark.feature("images of the owner")
 def test_an_image_is_where_it_begins(make: Make, tier: Tier) -> None:
     """Its files and variables; programs of the built-in image are belljar's own, and run on the virtual tier only."""
     store = Store.memory()

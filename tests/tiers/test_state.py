@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from belljar import Mount, Sandbox, SandboxClosed, Snapshot, SnapshotError, Store
+from belljar import Mount, SandboxClosed, Snapshot, SnapshotError, Store
 from tests.tiers.conftest import Make, Tier
 
 pytestmark = pytest.mark.feature("snapshots")
@@ -119,7 +119,7 @@ def test_commands_go_on_during_a_snapshot(make: Make, store: Store) -> None:
     sb = make(store=store)
     process = sb.spawn("for n in $(seq 20); do echo $n >> log; sleep 0.02; done")
     snapshots = [sb.snapshot() for _ in range(3)]
-    assert process.wait(60) == 0
+    assert process.wait(240) == 0
     assert sb.exec("wc -l < log").stdout.strip() == "20"
     kept = [
         len(s.files.read("/workspace/log").split()) if "log" in str(s.files.list("/workspace")) else 0
@@ -197,9 +197,3 @@ def test_python_variables_are_kept(make: Make, store: Store) -> None:
     sb.python.run("x = 41\ndef more(): return x + 1")
     restored = make.restore(sb.snapshot(), store)
     assert restored.python.run("more()").value == 42
-
-
-def test_a_closed_one_has_no_snapshots(sb: Sandbox) -> None:
-    sb.close()
-    with pytest.raises(SandboxClosed):
-        sb.snapshot(store=Store.memory())

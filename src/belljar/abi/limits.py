@@ -1,5 +1,6 @@
 """Resource limits of one exec and of one sandbox."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from typing import Final, Self
@@ -83,6 +84,10 @@ class Limits:
     def narrowed(self, other: Self) -> Self:
         """The smaller of the two in every field: an exec may ask for less than its sandbox, never more."""
         return type(self)(**{f.name: min(getattr(self, f.name), getattr(other, f.name)) for f in fields(self)})
+
+    def lowered(self, given: Mapping[str, float]) -> Self:
+        """These limits with the given ones, where those are lower."""
+        return replace(self, **{name: min(value, getattr(self, name)) for name, value in given.items()})
 
 
 def explain_limit(name: str, allowed: float) -> str:

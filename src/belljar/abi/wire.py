@@ -181,6 +181,8 @@ class Exited(_Message, tag="exited"):
     """Input that it was given and did not read, if Start said `returns`."""
     cpu_us: int = 0
     """Microseconds of processor time that it used, where a native sandbox ran it."""
+    allowed: float = 0.0
+    """What the limit is that stopped it, where its standard error does not tell yet."""
 
 
 class Started(_Message, tag="started"):
@@ -368,6 +370,14 @@ def _worker_decoder() -> msgspec.msgpack.Decoder[WorkerMessage]:
 def host_frames() -> FrameReader[HostMessage]:
     """A reader of the host's frames, for the worker."""
     return FrameReader(_host_decoder())
+
+
+_CLIENT_LIMITS: Final = {b"start": 17 << 20, b"call": 17 << 20, b"answer": (16 << 20) + 4096, b"input": CHUNK_MAX + 64}
+
+
+def client_frames() -> FrameReader[HostMessage]:
+    """A reader of the frames of a client elsewhere, for a server: as hostile as a worker's."""
+    return FrameReader(_host_decoder(), max(_CLIENT_LIMITS.values()), _CLIENT_LIMITS)
 
 
 def worker_frames() -> FrameReader[WorkerMessage]:

@@ -84,6 +84,8 @@ void job_renew(int64_t id, struct reader *limits);
 bool read_limits(struct reader *r, struct limits *limits, bool raise); /* else only what is less counts */
 void jobs_wait(void);    /* wait_for what they need */
 void jobs_advance(void); /* do what is due */
+/* In a branch: nobody waits for any job but those of these numbers. They go on, and what they say is dropped. */
+void forget_jobs(struct reader kept);
 uint32_t count_processes(void);
 void kill_everything(void); /* at the end, where the kernel does not do it */
 
@@ -95,6 +97,7 @@ bool is_helper(pid_t pid);
 bool watch_is_opened(void); /* what follows waits for it, so that it misses nothing */
 void next_changes(int64_t id, int64_t watch);
 void end_watch(int64_t id, int64_t watch);
+void forget_calls(void); /* in a branch: nobody waits for them */
 
 /* In such a child: each sends the answer. */
 bool call_files(int64_t id, const uint8_t *name, uint32_t length, struct reader *arguments); /* false: no such call */
@@ -110,6 +113,7 @@ void remove_tree(int64_t id, struct reader *arguments);
 void add_tool(int64_t id, struct reader *arguments);
 void take_answer(struct reader *r, uint32_t fields);
 void tools_wait(void);
+void forget_callers(void); /* in a branch: whoever waits for the owner's answer is hung up on */
 int tool_main(int argc, char **argv);
 
 /* procs.c: one look at /proc. */

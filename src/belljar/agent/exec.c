@@ -9,6 +9,7 @@
 #include <termios.h>
 
 #include "agent.h"
+#include "vm.h"
 
 #define HELD (64 << 10) /* output below this waits for the program's end, so that a short one is answered by one frame */
 #define REST_MAX (2 << 20) /* of what an ended program left in a pipe */
@@ -17,7 +18,7 @@
 #define KILL_PAUSE 0.005
 #define MANY 16 /* processes that are stopped before they are killed, so that none goes on to fork when another has died */
 #define STOP_LOOKS 50 /* until they are killed in any case */
-#define SAMPLE 0.05 /* seconds between two looks at processor time and processes */
+#define SAMPLE (in_machine ? 0.25 : 0.05) /* seconds between two looks at processor time and processes */
 #define SAMPLE_LEFT 0.5 /* the same, where the owner waits for nothing */
 #define DISCARD_PAUSE 0.01
 #define DISCARDED_MAX 1024
@@ -196,47 +197,6 @@ static void stop_job(struct job *job, const char *limit, double allowed) {
     }
     job->killing = true;
     next_look = 0;
-}
-
-static void print_size(char *text, size_t room, double count) {
-    static const struct {
-        double unit;
-        const char *name;
-    } units[] = {{1 << 30, "GiB"}, {1 << 20, "MiB"}, {1 << 10, "KiB"}};
-    for (int i = 0; i < 3; i++)
-        if (count >= units[i].unit) {
-            bool whole = fmod(count, units[i].unit) == 0;
-            snprintf(text, room, whole ? "%g %s" : "%.1f %s", count / units[i].unit, units[i].name);
-            return;
-        }
-    snprintf(text, room, "%.0f bytes", count);
-}
-
-/* The line of abi/limits.explain_limit. */
-static size_t explain_limit(const struct job *job, char *line, size_t room) {
-    char what[128], size[64];
-    if (job->limit == NULL || job->control)
-        return 0;
-    if (strcmp(job->limit, "wall_seconds") == 0)
-        snprintf(what, sizeof what, "timed out after %g s", job->allowed);
-    else if (strcmp(job->limit, "cpu_seconds") == 0)
-        snprintf(what, sizeof what, "used up %g s of processor time", job->allowed);
-    else if (strcmp(job->limit, "output_bytes") == 0) {
-        print_size(size, sizeof size, job->allowed);
-        snprintf(what, sizeof what, "wrote more than %s of output", size);
-    } else {
-        int count = snprintf(size, sizeof size, "%.0f", job->allowed), at = 0;
-        char grouped[96];
-        for (int i = 0; i < count; i++) {
-            if (i && (count - i) % 3 == 0)
-                grouped[at++] = ',';
-            grouped[at++] = size[i];
-        }
-        grouped[at] = 0;
-        snprintf(what, sizeof what, "needed more than %s %s", grouped, job->limit);
-    }
-    int length = snprintf(line, room, "belljar: %s (limit %s) and was stopped\n", what, job->limit);
-    return length < 0 ? 0 : (size_t)length < room ? (size_t)length : room - 1;
 }
 
 /* Output. */
@@ -761,8 +721,7 @@ static uint8_t *take_rest(struct input *input, size_t *length) {
 }
 
 static void finish(struct job *job) {
-    char line[256];
-    size_t said = explain_limit(job, line, sizeof line), total = 0, rest_length;
+    size_t total = 0, rest_length;
     uint8_t *rest = take_rest(&job->inputs[0], &rest_length);
     for (int i = 0; i < INPUTS; i++)
         close_input(&job->inputs[i]);
@@ -784,12 +743,11 @@ static void finish(struct job *job) {
     int code = WIFEXITED(job->status) ? WEXITSTATUS(job->status) : 0;
     int signal = WIFSIGNALED(job->status) ? WTERMSIG(job->status) : 0;
     if (job->limit != NULL) {
-        said = explain_limit(job, line, sizeof line);
         code = 0;
         signal = SIGKILL;
     }
-    struct writer w = open_frame(total + said + rest_length + 128);
-    put_array(&w, 11);
+    struct writer w = open_frame(total + rest_length + 128);
+    put_array(&w, 12);
     put_str(&w, "exited");
     put_int(&w, job->id);
     put_int(&w, code);
@@ -798,17 +756,14 @@ static void finish(struct job *job) {
         put_nil(&w);
     else
         put_str(&w, job->limit);
-    for (int i = 0; i < 2; i++) {
-        size_t add = i == !job->merged ? said : 0;
-        put_bytes_head(&w, job->outputs[i].size + add);
-        put_raw(&w, job->outputs[i].held, job->outputs[i].size);
-        put_raw(&w, line, add);
-    }
+    for (int i = 0; i < 2; i++)
+        put_bytes(&w, job->outputs[i].held, job->outputs[i].size);
     put_bool(&w, job->truncated);
     job->told = true;
     put_bool(&w, others_run());
     put_bytes(&w, rest, rest_length);
     put_int(&w, job->used);
+    put_double(&w, job->control ? 0 : job->allowed);
     close_frame(&w);
     free(rest);
     for (int i = 0; i < OUTPUTS; i++) {
@@ -818,6 +773,34 @@ static void finish(struct job *job) {
         free(job->outputs[i].held);
         job->outputs[i].held = NULL;
         job->outputs[i].size = 0;
+    }
+}
+
+static bool has_number(struct reader numbers, int64_t wanted) {
+    uint32_t count = 0;
+    int64_t number;
+    read_array(&numbers, &count);
+    for (uint32_t i = 0; i < count && read_int(&numbers, &number); i++)
+        if (number == wanted)
+            return true;
+    return false;
+}
+
+void forget_jobs(struct reader kept) {
+    for (struct job *job = jobs; job != NULL; job = job->next) {
+        bool stays = has_number(kept, job->id);
+        for (int i = 0; i < INPUTS; i++)
+            for (struct piece *piece = job->inputs[i].first; piece != NULL; piece = piece->next)
+                piece->call = 0;
+        job->told = job->told || !stays;
+        for (int i = 0; i < OUTPUTS; i++) {
+            struct output *o = &job->outputs[i];
+            o->credit = WINDOW;
+            if (stays)
+                continue;
+            discard(&o->fd);
+            o->size = 0;
+        }
     }
 }
 
@@ -893,7 +876,8 @@ static void look(void) {
             top = find_process(top->parent);
         if (top == NULL)
             continue;
-        if (top->owner == NULL && top->parent == self && top->pid != self && !is_helper(top->pid)) {
+        if (top->owner == NULL && top->parent == self && top->pid != self && !is_helper(top->pid) &&
+            !is_relay(top->pid)) {
             kill(each->pid, SIGKILL); /* its keeper was killed */
             continue;
         }
@@ -958,7 +942,8 @@ static void discard_ready(void *who, int which, short events) {
     static uint8_t nothing[HELD];
     (void)who, (void)events;
     discard_after = now() + DISCARD_PAUSE;
-    if (read(discarded[which], nothing, sizeof nothing) == 0)
+    ssize_t count = read(discarded[which], nothing, sizeof nothing);
+    if (count == 0 || (count < 0 && errno != EAGAIN && errno != EINTR)) /* a terminal ends with EIO */
         close_fd(&discarded[which]);
 }
 

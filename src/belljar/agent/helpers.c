@@ -140,7 +140,10 @@ static void help(int64_t id, const uint8_t *name, uint32_t length, struct reader
         watch_files(id, watch, arguments, channel);
     else if (is_text(name, length, "stats"))
         call_stats(id, processes);
-    else if (is_text(name, length, "port"))
+    else if (is_text(name, length, "sync")) {
+        sync();
+        send_nil(id);
+    } else if (is_text(name, length, "port"))
         join_port(id, arguments, descriptor, channel);
     else if (length && !call_files(id, name, length, arguments))
         send_failure(id, ENOSYS, "no such operation", NULL);
@@ -289,6 +292,24 @@ void end_watch(int64_t id, int64_t watch) {
             helper->fd = -1;
         }
     send_nil(id);
+}
+
+void forget_calls(void) {
+    for (struct helper *helper = helpers; helper != NULL; helper = helper->next) {
+        helper->call = 0; /* what it says is dropped */
+        if (helper->watch && helper->fd >= 0) {
+            close(helper->fd);
+            helper->fd = -1;
+        }
+    }
+    while (first != NULL) {
+        struct waiting *call = first;
+        first = call->next;
+        agent.held -= call->length;
+        if (call->descriptor >= 0)
+            close(call->descriptor);
+        free(call);
+    }
 }
 
 void helpers_wait(void) {

@@ -10,7 +10,9 @@
 #include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/landlock.h>
+#include <linux/magic.h>
 #include <linux/netlink.h>
+#include <linux/sched.h>
 #include <linux/seccomp.h>
 #include <poll.h>
 #include <pthread.h>
@@ -26,10 +28,12 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "serve.h"
+#include "vm.h"
 
 #define VERSION 1
 #define ITEMS 12
@@ -38,6 +42,10 @@
 #define TEXT_MAX 4096
 #define CAPABILITIES 64
 #define NETLINK_MAX 8192
+#define WORDS_MAX 256
+#define DESCRIPTOR_FIRST 5 /* of those that a program is started with */
+#define DESCRIPTOR_LAST 256
+#define GUEST_ITEM 9 /* items of a plan before its guest */
 
 /* open_tree(2) and mount_setattr(2) are younger than some C libraries. */
 #define TREE_CLONE 1
@@ -57,13 +65,14 @@ struct jail {
     const char *layers[LAYERS_MAX];
     uint32_t layer_count;
     struct guest guest;
+    struct reader program; /* words of one that is executed instead of serving; none: it serves */
     char what[128]; /* the step under way, for a message */
 };
 
 static char texts[4][TEXT_MAX];
 
 /* A string that a system call takes. */
-static const char *text(struct reader *r, int slot) {
+const char *step_text(struct reader *r, int slot) {
     const uint8_t *data;
     uint32_t length;
     if (!read_bytes(r, &data, &length) || length >= TEXT_MAX || memchr(data, 0, length) != NULL) {
@@ -76,7 +85,7 @@ static const char *text(struct reader *r, int slot) {
     return texts[slot];
 }
 
-static int64_t number(struct reader *r) {
+int64_t step_number(struct reader *r) {
     int64_t value = 0;
     read_int(r, &value);
     return value;
@@ -118,15 +127,15 @@ static int attach(int fd, const char *target) {
 
 static int bind_tree(struct reader *r, struct jail *jail) {
     (void)jail;
-    const char *source = text(r, 1), *target = text(r, 0);
-    uint64_t set = (uint64_t)number(r);
+    const char *source = step_text(r, 1), *target = step_text(r, 0);
+    uint64_t set = (uint64_t)step_number(r);
     int fd = r->bad ? -1 : clone_tree(source, set, -1);
     return fd < 0 ? -1 : attach(fd, target);
 }
 
 static int attach_tree(struct reader *r, struct jail *jail) {
-    int64_t index = number(r);
-    const char *target = text(r, 0);
+    int64_t index = step_number(r);
+    const char *target = step_text(r, 0);
     if (r->bad || index < 0 || index >= jail->tree_count || jail->trees[index] < 0) {
         errno = EBADF;
         return -1;
@@ -138,22 +147,16 @@ static int attach_tree(struct reader *r, struct jail *jail) {
 
 static int mount_fs(struct reader *r, struct jail *jail) {
     (void)jail;
-    const char *source = text(r, 1), *target = text(r, 0), *type = text(r, 2);
-    unsigned long flags = (unsigned long)number(r);
-    const char *data = text(r, 3);
+    const char *source = step_text(r, 1), *target = step_text(r, 0), *type = step_text(r, 2);
+    unsigned long flags = (unsigned long)step_number(r);
+    const char *data = step_text(r, 3);
     return r->bad ? -1 : mount(source, target, *type ? type : NULL, flags, data);
-}
-
-static int unmount(struct reader *r, struct jail *jail) {
-    (void)jail;
-    const char *target = text(r, 0);
-    return r->bad ? -1 : umount2(target, MNT_DETACH);
 }
 
 /* Hides a path if there is one: a directory under an empty one, a file under /dev/null. */
 static int mask(struct reader *r, struct jail *jail) {
     (void)jail;
-    const char *path = text(r, 0);
+    const char *path = step_text(r, 0);
     struct stat status;
     if (r->bad)
         return -1;
@@ -167,7 +170,7 @@ static int mask(struct reader *r, struct jail *jail) {
 
 static int pivot(struct reader *r, struct jail *jail) {
     (void)jail;
-    const char *root = text(r, 0);
+    const char *root = step_text(r, 0);
     if (r->bad || chdir(root) != 0 || syscall(SYS_pivot_root, ".", ".") != 0 || umount2(".", MNT_DETACH) != 0)
         return -1;
     return chdir("/");
@@ -176,9 +179,9 @@ static int pivot(struct reader *r, struct jail *jail) {
 /* Files. */
 
 static int own(const char *path, struct reader *r) {
-    mode_t mode = (mode_t)number(r);
-    uid_t uid = (uid_t)number(r);
-    gid_t gid = (gid_t)number(r);
+    mode_t mode = (mode_t)step_number(r);
+    uid_t uid = (uid_t)step_number(r);
+    gid_t gid = (gid_t)step_number(r);
     if (r->bad || lchown(path, uid, gid) != 0)
         return -1;
     return chmod(path, mode);
@@ -186,7 +189,7 @@ static int own(const char *path, struct reader *r) {
 
 static int make_directory(struct reader *r, struct jail *jail) {
     (void)jail;
-    const char *path = text(r, 0);
+    const char *path = step_text(r, 0);
     if (r->bad || (mkdir(path, 0700) != 0 && errno != EEXIST))
         return -1;
     return own(path, r);
@@ -194,14 +197,14 @@ static int make_directory(struct reader *r, struct jail *jail) {
 
 static int make_link(struct reader *r, struct jail *jail) {
     (void)jail;
-    const char *path = text(r, 0), *target = text(r, 1);
+    const char *path = step_text(r, 0), *target = step_text(r, 1);
     return r->bad ? -1 : symlink(target, path);
 }
 
 static int write_contents(struct reader *r, int flags) {
     const uint8_t *data;
     uint32_t length;
-    const char *path = text(r, 0);
+    const char *path = step_text(r, 0);
     read_bytes(r, &data, &length);
     return r->bad ? -1 : write_file(path, flags, data, length);
 }
@@ -221,7 +224,7 @@ static int set_value(struct reader *r, struct jail *jail) {
 
 static int name_host(struct reader *r, struct jail *jail) {
     (void)jail;
-    const char *name = text(r, 0);
+    const char *name = step_text(r, 0);
     return r->bad ? -1 : sethostname(name, strlen(name));
 }
 
@@ -243,7 +246,7 @@ static int send_netlink(struct reader *r, struct jail *jail) {
     (void)jail;
     const uint8_t *data;
     uint32_t length;
-    int protocol = (int)number(r);
+    int protocol = (int)step_number(r);
     read_bytes(r, &data, &length);
     int fd = r->bad ? -1 : socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, protocol);
     if (fd < 0)
@@ -274,8 +277,7 @@ union control {
     char space[CMSG_SPACE(TREES_MAX * sizeof(int))];
 };
 
-/* Sends one byte, and descriptors with it. */
-static int send_descriptors(int socket, const int *fds, uint32_t count) {
+int send_descriptors(int socket, const int *fds, uint32_t count) {
     union control control = {0};
     struct iovec byte = {.iov_base = "!", .iov_len = 1};
     struct msghdr message = {.msg_iov = &byte, .msg_iovlen = 1};
@@ -288,12 +290,12 @@ static int send_descriptors(int socket, const int *fds, uint32_t count) {
         head->cmsg_len = CMSG_LEN(count * sizeof(int));
         memcpy(CMSG_DATA(head), fds, count * sizeof(int));
     }
-    return sendmsg(socket, &message, MSG_NOSIGNAL) == 1 ? 0 : -1;
+    return sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == 1 ? 0 : -1;
 }
 
 /* Gives the owner the directory that has all changes of the root: snapshots are made of it. */
 static int send_upper(struct reader *r, struct jail *jail) {
-    const char *path = text(r, 0);
+    const char *path = step_text(r, 0);
     int fd = r->bad ? -1 : open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     return fd < 0 ? -1 : closed(fd, send_descriptors(jail->descriptors, &fd, 1));
 }
@@ -302,7 +304,7 @@ static int send_upper(struct reader *r, struct jail *jail) {
 static int listen_on(struct reader *r, struct jail *jail) {
     const uint8_t *address;
     uint32_t length, count = 0, three;
-    int family = (int)number(r), type = (int)number(r);
+    int family = (int)step_number(r), type = (int)step_number(r);
     read_bytes(r, &address, &length);
     read_array(r, &count);
     struct sockaddr_storage copy = {0};
@@ -312,7 +314,7 @@ static int listen_on(struct reader *r, struct jail *jail) {
     int fd = socket(family, type | SOCK_CLOEXEC, 0), result = fd < 0 ? -1 : 0;
     for (uint32_t i = 0; i < count && result == 0; i++) {
         read_array(r, &three);
-        int level = (int)number(r), option = (int)number(r), value = (int)number(r);
+        int level = (int)step_number(r), option = (int)step_number(r), value = (int)step_number(r);
         result = r->bad ? -1 : setsockopt(fd, level, option, &value, sizeof value);
     }
     if (result == 0 && length > 0)
@@ -340,8 +342,8 @@ static int restrict_paths(struct reader *r, struct jail *jail) {
     int rules = (int)syscall(SYS_landlock_create_ruleset, attributes, length, 0), result = rules < 0 ? -1 : 0;
     for (uint32_t i = 0; i < count && result == 0; i++) {
         read_array(r, &two);
-        const char *path = text(r, 0);
-        struct landlock_path_beneath_attr rule = {.allowed_access = (uint64_t)number(r)};
+        const char *path = step_text(r, 0);
+        struct landlock_path_beneath_attr rule = {.allowed_access = (uint64_t)step_number(r)};
         rule.parent_fd = r->bad ? -1 : open(path, O_PATH | O_CLOEXEC);
         result = rule.parent_fd < 0
                      ? -1
@@ -417,7 +419,7 @@ static int in_mounter(int (*work)(void *argument), void *argument) {
 /* Keeps the way to /dev/fuse, of which guests have none. */
 static int keep_fuse(struct reader *r, struct jail *jail) {
     (void)jail;
-    const char *path = text(r, 0);
+    const char *path = step_text(r, 0);
     mounter.fuse = r->bad ? -1 : open(path, O_PATH | O_CLOEXEC);
     return mounter.fuse < 0 ? -1 : 0;
 }
@@ -457,23 +459,30 @@ static int wait_for_cgroups(struct reader *r, struct jail *jail) {
 /* Steps. */
 
 static int add_layer(struct reader *r, struct jail *jail) {
-    const char *name = text(r, 0);
+    const char *name = step_text(r, 0);
     char *copy = *name && jail->layer_count < LAYERS_MAX ? strdup(name) : NULL;
     if (copy != NULL)
         jail->layers[jail->layer_count++] = copy;
     return r->bad ? -1 : 0;
 }
 
+/* Has a program executed in a guest's walls, as pid 1, in place of the conversation: [word, ...]. */
+static int set_program(struct reader *r, struct jail *jail) {
+    jail->program = *r;
+    return skip(r) ? 0 : -1;
+}
+
 static const struct {
     const char *name;
     int (*run)(struct reader *r, struct jail *jail);
 } OPS[] = {
-    {"mount", mount_fs},       {"umount", unmount},    {"bind", bind_tree},          {"attach", attach_tree},
+    {"mount", mount_fs},       {"bind", bind_tree},    {"attach", attach_tree},
     {"mask", mask},            {"pivot", pivot},       {"mkdir", make_directory},    {"symlink", make_link},
     {"write", make_file},      {"set", set_value},     {"upper", send_upper},        {"sethostname", name_host},
     {"netlink", send_netlink}, {"listen", listen_on},  {"landlock", restrict_paths}, {"seccomp", filter_self},
     {"layer", add_layer},      {"mounter", start_mounter}, {"fuse", keep_fuse},
-    {"cgroup", wait_for_cgroups},
+    {"cgroup", wait_for_cgroups}, {"program", set_program}, {"random", seed_random},
+    {"clock", set_clock},      {"switch", switch_root}, {"tap", open_tap},
 };
 
 /* One step, [op, arguments...]. `["try", layer, step]` may fail, and puts the layer up if it does not. */
@@ -508,7 +517,15 @@ static int run_step(struct reader *r, struct jail *jail) {
     return r->bad ? -1 : result;
 }
 
-/* 0, or -1 once the owner was told which step failed. */
+/* In pid 1, which needs no more than it has: what all that it starts can ever have. */
+static int bound_capabilities(uint64_t kept) {
+    for (int i = 0; i < CAPABILITIES; i++)
+        if ((kept >> i & 1) == 0 && prctl(PR_CAPBSET_DROP, i, 0, 0, 0) != 0)
+            return errno == EINVAL ? 0 : -1; /* the kernel knows no more */
+    return 0;
+}
+
+/* Executes the steps, and bounds what all that follows can do. 0, or -1 once the owner was told what failed. */
 static int run_steps(struct reader *r, struct jail *jail) {
     uint32_t count = 0;
     read_array(r, &count);
@@ -517,7 +534,10 @@ static int run_steps(struct reader *r, struct jail *jail) {
             fail_step(jail->connection, (int)i, jail->what, errno);
             return -1;
         }
-    return 0;
+    if (bound_capabilities(jail->guest.capabilities) == 0)
+        return 0;
+    fail_step(jail->connection, (int)count, "bounding the capabilities", errno);
+    return -1;
 }
 
 /* Guests. */
@@ -531,18 +551,18 @@ static void read_guest(struct reader *r, struct guest *guest) {
         r->bad = r->bad || i == RLIMITS_MAX;
         if (!read_array(r, &count))
             break;
-        guest->rlimits[i].resource = (int)number(r);
-        guest->rlimits[i].limit = (uint64_t)number(r);
+        guest->rlimits[i].resource = (int)step_number(r);
+        guest->rlimits[i].limit = (uint64_t)step_number(r);
     }
-    guest->capabilities = (uint64_t)number(r);
-    guest->uid = (uid_t)number(r);
-    guest->gid = (gid_t)number(r);
+    guest->capabilities = (uint64_t)step_number(r);
+    guest->uid = (uid_t)step_number(r);
+    guest->gid = (gid_t)step_number(r);
     guest->sets_groups = !read_nil(r);
     if (guest->sets_groups)
         read_array(r, &guest->group_count);
     for (uint32_t i = 0; i < guest->group_count && !r->bad; i++)
         if (i < GROUPS_MAX)
-            guest->groups[i] = (gid_t)number(r);
+            guest->groups[i] = (gid_t)step_number(r);
         else
             r->bad = true;
     guest->walled = true;
@@ -587,12 +607,9 @@ int enter_guest(const struct guest *guest) {
         return become_guest(guest);
     if (lower_limits(guest) != 0)
         return -1;
-    for (int i = 0; i < CAPABILITIES; i++)
-        if ((guest->capabilities >> i & 1) == 0 && prctl(PR_CAPBSET_DROP, i, 0, 0, 0) != 0 && errno != EINVAL)
-            return -1;
     if (become_guest(guest) != 0 || set_capabilities(guest->capabilities) != 0)
         return -1;
-    return install_filter(guest->filter, guest->filter_length);
+    return guest->filter_length == 0 ? 0 : install_filter(guest->filter, guest->filter_length);
 }
 
 /* The self-test. */
@@ -608,7 +625,7 @@ static int try_call(struct reader *r) {
     bool refused = read_nil(r);
     if (!refused)
         read_int(r, &expected);
-    long call = (long)number(r);
+    long call = (long)step_number(r);
     for (uint32_t i = 0; i + 3 < items && i < 6; i++) {
         struct reader after = *r;
         const uint8_t *data;
@@ -650,7 +667,7 @@ static int prove(struct reader *r, struct jail *jail) {
     }
     for (uint32_t i = 1; i <= count; i++) {
         if (i == (uint32_t)WEXITSTATUS(status) && read_array(r, &items)) {
-            snprintf(jail->what, sizeof jail->what, "self-test, a guest could %.80s", text(r, 0));
+            snprintf(jail->what, sizeof jail->what, "self-test, a guest could %.80s", step_text(r, 0));
             fail_step(jail->connection, (int)i, jail->what, EPERM);
             return -1;
         }
@@ -700,6 +717,24 @@ static int settle_in(struct jail *jail, uid_t uid, gid_t gid) {
     return prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 }
 
+/* Executes the plan's program, with the descriptors from 5 on that it was started with. */
+static int execute_program(struct jail *jail) {
+    char *words[WORDS_MAX + 1], *no_variables[] = {NULL};
+    uint32_t count = 0, length;
+    const uint8_t *data;
+    read_array(&jail->program, &count);
+    for (uint32_t i = 0; i < count && i < WORDS_MAX; i++) {
+        read_bytes(&jail->program, &data, &length);
+        words[i] = strndup((const char *)data, length);
+    }
+    words[count < WORDS_MAX ? count : WORDS_MAX] = NULL;
+    if (jail->program.bad || count == 0 || count > WORDS_MAX || enter_guest(&jail->guest) != 0)
+        return 1;
+    execve(words[0], words, no_variables);
+    dprintf(2, "%s: %s\n", words[0], strerror(errno));
+    return 127;
+}
+
 static int run_first(struct reader *plan, struct jail *jail, uid_t uid, gid_t gid) {
     if (wait_for_launcher(jail) != 0)
         return 1;
@@ -714,7 +749,35 @@ static int run_first(struct reader *plan, struct jail *jail, uid_t uid, gid_t gi
         closed(jail->trees[i], 0);
     if (send_ready(jail->connection, jail->layers, jail->layer_count) != 0)
         return 1;
+    if (jail->program.at != NULL)
+        return execute_program(jail);
     return serve(jail->connection, jail->descriptors, &jail->guest);
+}
+
+/* The guest of a plan, which follows what is for the launcher. */
+static void read_plan_guest(struct reader *plan, struct jail *jail) {
+    for (int i = 0; i < GUEST_ITEM; i++)
+        skip(plan);
+    read_guest(plan, &jail->guest);
+}
+
+static struct jail machine;
+
+int run_machine_plan(struct reader *plan, int connection) {
+    uint32_t items = 0;
+    read_array(plan, &items);
+    read_plan_guest(plan, &machine);
+    machine.connection = connection;
+    machine.descriptors = -1;
+    if (plan->bad || items != ITEMS)
+        return fail_step(connection, 0, "plan", EPROTO), -1;
+    if (run_steps(plan, &machine) != 0 || send_ready(connection, machine.layers, machine.layer_count) != 0)
+        return -1;
+    return serve(connection, -1, &machine.guest);
+}
+
+int run_machine_steps(struct reader *steps) {
+    return run_steps(steps, &machine);
 }
 
 /* The launcher. */
@@ -736,8 +799,8 @@ static int open_trees(struct reader *r, struct jail *jail, pid_t pid) {
     for (uint32_t i = 0; i < count; i++) {
         bool mapped = false;
         read_array(r, &three);
-        const char *source = text(r, 0);
-        uint64_t set = (uint64_t)number(r);
+        const char *source = step_text(r, 0);
+        uint64_t set = (uint64_t)step_number(r);
         read_bool(r, &mapped);
         snprintf(jail->what, sizeof jail->what, "open %.100s", source);
         errno = EPROTO;
@@ -753,14 +816,39 @@ static int open_trees(struct reader *r, struct jail *jail, pid_t pid) {
     return closed(userns, 0);
 }
 
-/* Puts pid 1 into control groups, [directory, ...], or removes these. */
-static int enter_cgroups(struct reader r, struct jail *jail, pid_t pid) {
+/* The first of the control groups, [directory, ...], in which a process can be born, or -1. */
+static int open_birthplace(struct reader r) {
+    uint32_t count = 0;
+    read_array(&r, &count);
+    int fd = count ? open(step_text(&r, 0), O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    struct statfs found;
+    if (fd >= 0 && (fstatfs(fd, &found) != 0 || found.f_type != CGROUP2_SUPER_MAGIC))
+        return closed(fd, -1);
+    return fd;
+}
+
+/* A process in new namespaces, which is in a control group from the start if `cgroup` is one. To move it there later
+ * takes the kernel milliseconds: all forks of the machine have to pause. */
+static pid_t clone_into(unsigned long flags, int *cgroup) {
+    struct clone_args arguments = {
+        .flags = flags | CLONE_INTO_CGROUP, .exit_signal = SIGCHLD, .cgroup = (uint64_t)*cgroup};
+    pid_t pid = *cgroup < 0 ? -1 : (pid_t)syscall(SYS_clone3, &arguments, sizeof arguments);
+    if (pid >= 0)
+        return pid;
+    *cgroup = closed(*cgroup, -1); /* an older kernel, or one that refuses it */
+    return (pid_t)syscall(SYS_clone, flags | SIGCHLD, 0, 0, 0, 0);
+}
+
+/* Puts pid 1 into control groups, [directory, ...], the first of which it may be `born` in. */
+static int enter_cgroups(struct reader r, struct jail *jail, pid_t pid, bool born) {
     uint32_t count = 0;
     char decimal[16], path[TEXT_MAX + 16];
     int length = snprintf(decimal, sizeof decimal, "%d", (int)pid);
     read_array(&r, &count);
     for (uint32_t i = 0; i < count; i++) {
-        snprintf(path, sizeof path, "%s/cgroup.procs", text(&r, 0));
+        snprintf(path, sizeof path, "%s/cgroup.procs", step_text(&r, 0));
+        if (born && i == 0)
+            continue;
         snprintf(jail->what, sizeof jail->what, "enter %.100s", path);
         if (r.bad || write_file(path, 0, decimal, (size_t)length) != 0)
             return -1;
@@ -772,7 +860,7 @@ static void remove_cgroups(struct reader r) {
     uint32_t count = 0;
     read_array(&r, &count);
     for (uint32_t i = 0; i < count && !r.bad; i++) {
-        const char *path = text(&r, 0);
+        const char *path = step_text(&r, 0);
         for (int tries = 0; rmdir(path) != 0 && errno == EBUSY && tries < 100; tries++)
             usleep(1000); /* the last process has ended, but the group does not know yet */
     }
@@ -797,12 +885,12 @@ int run_plan(struct reader *plan, int connection, int descriptors) {
     const uint8_t *kind, *uid_map, *gid_map;
     read_array(plan, &items);
     read_bytes(plan, &kind, &length);
-    int64_t version = number(plan);
-    unsigned long flags = (unsigned long)number(plan);
+    int64_t version = step_number(plan);
+    unsigned long flags = (unsigned long)step_number(plan);
     read_bytes(plan, &uid_map, &uid_length);
     read_bytes(plan, &gid_map, &gid_length);
-    uid_t uid = (uid_t)number(plan);
-    gid_t gid = (gid_t)number(plan);
+    uid_t uid = (uid_t)step_number(plan);
+    gid_t gid = (gid_t)step_number(plan);
     struct reader cgroups = *plan;
     skip(plan);
     struct reader trees = *plan;
@@ -815,24 +903,31 @@ int run_plan(struct reader *plan, int connection, int descriptors) {
     int gate[2];
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, gate) != 0)
         return fail_step(connection, 0, "socketpair", errno), 1;
-    pid_t pid = (pid_t)syscall(SYS_clone, flags | SIGCHLD, 0, 0, 0, 0);
+    int cgroup = open_birthplace(cgroups);
+    pid_t pid = clone_into(flags, &cgroup);
     if (pid < 0)
         return fail_step(connection, 0, "clone", errno), 1;
     jail.gate = gate[pid == 0];
     close(gate[pid != 0]);
-    if (pid == 0)
+    for (int fd = DESCRIPTOR_FIRST; pid != 0 && fd < DESCRIPTOR_LAST; fd++)
+        if (fd != jail.gate)
+            close(fd); /* they are the program's: it is their end that counts */
+    if (pid == 0) {
+        closed(cgroup, 0);
         _exit(run_first(plan, &jail, uid, gid));
+    }
     snprintf(jail.what, sizeof jail.what, "write the id maps");
     if ((!jail.guest.sets_groups && write_map(pid, "setgroups", "deny", 4) != 0) ||
         write_map(pid, "uid_map", uid_map, uid_length) != 0 || write_map(pid, "gid_map", gid_map, gid_length) != 0 ||
         open_trees(&trees, &jail, pid) != 0 || send_descriptors(jail.gate, jail.trees, jail.tree_count) != 0 ||
-        enter_cgroups(cgroups, &jail, pid) != 0 || send_descriptors(jail.gate, NULL, 0) != 0) {
+        enter_cgroups(cgroups, &jail, pid, cgroup >= 0) != 0 || send_descriptors(jail.gate, NULL, 0) != 0) {
         fail_step(connection, 0, jail.what, errno);
         kill(pid, SIGKILL);
     }
     for (uint32_t i = 0; i < jail.tree_count; i++)
         close(jail.trees[i]);
     close(descriptors);
+    closed(cgroup, 0);
     int status = wait_for_end(connection, pid);
     remove_cgroups(cgroups);
     return status;

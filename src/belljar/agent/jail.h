@@ -29,6 +29,15 @@ struct guest {
 /* The launcher: execute a plan and, in the process that becomes pid 1, serve. Gives the exit status. */
 int run_plan(struct reader *plan, int connection, int descriptors);
 
+/* In a machine's first program: the steps and the guest of a plan, then serve. Gives the exit status, or -1. */
+int run_machine_plan(struct reader *plan, int connection);
+/* There, later: further steps. -1 once the owner was told which failed. */
+int run_machine_steps(struct reader *steps);
+
+/* For steps in other files: a string that a system call takes, in one of four places; a number. */
+const char *step_text(struct reader *r, int slot);
+int64_t step_number(struct reader *r);
+
 /* A FUSE file system to mount: `mode` is that of its root. */
 struct fuse_mount {
     const char *target;
@@ -40,6 +49,9 @@ struct fuse_mount {
 int mount_fuse(const struct fuse_mount *wanted);
 /* In pid 1: take away what is mounted on a path. -1 with errno. */
 int unmount_tree(const char *target);
+
+/* Sends one byte, and descriptors with it, without waiting. -1 with errno. */
+int send_descriptors(int socket, const int *fds, uint32_t count);
 
 /* In a forked child: groups, gid and uid of the guest, nothing else. -1 with errno. */
 int become_guest(const struct guest *guest);

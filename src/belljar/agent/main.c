@@ -2,6 +2,8 @@
  *
  * belljar-agent         the launcher: takes a plan from descriptor 3 and executes it; 4 is where descriptors go out
  * belljar-agent serve DIRECTORY   answers on descriptor 3 as the user that runs it, without walls: for tests
+ * belljar-agent tsc     prints the rate of the processor's time-stamp counter in kHz
+ * /init, as pid 1       the first program of a virtual machine (vm.c)
  * NAME                  a link to it: the owner's command of that name (tools.c)
  */
 #include <fcntl.h>
@@ -14,6 +16,7 @@
 #include "agent.h"
 #include "jail.h"
 #include "serve.h"
+#include "vm.h"
 #include "wire.h"
 
 #define CONNECTION 3
@@ -34,6 +37,8 @@ static int launch(void) {
 }
 
 int main(int argc, char **argv) {
+    if (getpid() == 1 && strcmp(argv[0], "/init") == 0)
+        return vm_main();
     const char *name = strrchr(argv[0], '/') == NULL ? argv[0] : strrchr(argv[0], '/') + 1;
     if (strncmp(name, "belljar-agent", 13) != 0)
         return tool_main(argc, argv);
@@ -49,5 +54,7 @@ int main(int argc, char **argv) {
             return 1;
         return serve(CONNECTION, -1, &guest);
     }
+    if (argc == 2 && strcmp(argv[1], "tsc") == 0)
+        return print_tsc_rate();
     return argc == 1 ? launch() : 2;
 }

@@ -37,8 +37,7 @@ static int connect_to(const struct sockaddr *address, socklen_t length) {
     return -1;
 }
 
-/* IPv4 first, as clients of `localhost` mostly do. */
-static int connect_loopback(uint16_t port) {
+int connect_loopback(uint16_t port) {
     struct sockaddr_in four = {
         .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_port = htons(port), .sin6_addr = IN6ADDR_LOOPBACK_INIT};

@@ -5,11 +5,13 @@
 #include <time.h>
 
 #include "agent.h"
+#include "vm.h"
 
 #define READ_LEAST (64 << 10)
 #define KEPT_ROOM (1 << 20)  /* an empty buffer larger than this is given back */
 #define HELD_MAX (256u << 20) /* of the owner's bytes that nobody takes: no more is read from it */
 #define FDS_MAX 32
+#define GO_ON_MAX (64 << 10)
 #define TURNS 64 /* reads from the owner before others have their turn */
 
 struct agent agent;
@@ -160,6 +162,8 @@ void leave_parent(const int *kept, int count) {
         from = next + 1;
     }
     setrlimit(RLIMIT_NOFILE, &files_limit);
+    if (in_machine)
+        setpriority(PRIO_PROCESS, 0, 0);
     signal(SIGPIPE, SIG_DFL);
     signal(SIGCHLD, SIG_DFL);
     sigprocmask(SIG_SETMASK, &usual_signals, NULL);
@@ -184,6 +188,48 @@ static int take_boot(struct reader *r, const uint8_t *body, size_t length) {
     skip(&copy); /* user and hostname are the plan's */
     skip(&copy);
     return read_limits(&copy, &agent.limits, true) ? 0 : -1;
+}
+
+/* Has all programs wait, says so, and waits for one frame, ["go_on", whether it is a branch, [jobs that stay], steps],
+ * while the owner saves the machine as it is. In a branch there is another owner, who knows only of those jobs: nobody
+ * answers what was asked before, and programs wait until they are told to continue. */
+static int hold_still(int64_t id) {
+    static uint8_t frame[GO_ON_MAX];
+    uint32_t fields, size;
+    const uint8_t *kind;
+    bool branch = false;
+    if (in.start != in.end) {
+        send_failure(id, EBUSY, "the owner goes on to talk", NULL);
+        return 0;
+    }
+    stop_others();
+    send_nil(id);
+    fcntl(connection, F_SETFL, 0);
+    if (write_all(connection, agent.out.data + agent.out.start, agent.out.end - agent.out.start) != 0)
+        return -1;
+    release(&agent.out);
+    ssize_t length = receive_frame(connection, frame, sizeof frame);
+    if (length <= 0)
+        return -1;
+    struct reader r = reader_of(frame, (size_t)length);
+    read_array(&r, &fields);
+    read_bytes(&r, &kind, &size);
+    read_bool(&r, &branch);
+    struct reader kept = r;
+    skip(&r);
+    if (r.bad || !is_text(kind, size, "go_on"))
+        return -1;
+    if (branch) {
+        reset_ports();
+        forget_jobs(kept);
+        forget_calls();
+        forget_callers();
+    }
+    if (run_machine_steps(&r) != 0 || (branch && send_ready(connection, NULL, 0) != 0))
+        return -1;
+    if (!branch)
+        continue_others();
+    return fcntl(connection, F_SETFL, O_NONBLOCK);
 }
 
 static int take_call(struct reader *r, uint32_t fields) {
@@ -216,6 +262,17 @@ static int take_call(struct reader *r, uint32_t fields) {
         add_tool(id, &arguments);
     } else if (is_text(name, length, "fuse") && count == 3) {
         mount_tree(id, &arguments);
+    } else if (in_machine && is_text(name, length, "port") && count == 1) {
+        connect_port(id, &arguments);
+    } else if (in_machine && is_text(name, length, "send_tree") && count == 1) {
+        open_tree_port(id, &arguments, send_tree);
+    } else if (in_machine && is_text(name, length, "take_tree") && count == 0) {
+        open_tree_port(id, &arguments, take_tree);
+    } else if (in_machine && is_text(name, length, "hold_still") && count == 0) {
+        return hold_still(id);
+    } else if (in_machine && is_text(name, length, "continue") && count == 0) {
+        continue_others();
+        send_nil(id);
     } else if (is_text(name, length, "unmount") && count == 1) {
         remove_tree(id, &arguments);
     } else if (is_text(name, length, "changes") && count == 1) {
@@ -279,6 +336,8 @@ static int take_frame(const uint8_t *body, size_t length) {
     } else if (is_text(kind, size, "renew")) {
         if (read_int(&r, &id))
             job_renew(id, &r);
+    } else if (in_machine && is_text(kind, size, "go_on")) {
+        return 0; /* it was not held still, and goes on anyway */
     } else {
         return -1;
     }
@@ -295,14 +354,15 @@ static bool receive(bool *ended) {
     struct iovec place = {in.data + in.end, in.room - in.end};
     struct msghdr message = {
         .msg_iov = &place, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof control};
-    ssize_t count = recvmsg(connection, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+    ssize_t count = in_machine ? read(connection, place.iov_base, place.iov_len)
+                               : recvmsg(connection, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
     if (count < 0 && (errno == EAGAIN || errno == EINTR))
         return false;
     if (count <= 0) {
         *ended = true;
         return false;
     }
-    struct cmsghdr *part = CMSG_FIRSTHDR(&message); /* a message of the kernel's brings at most one */
+    struct cmsghdr *part = in_machine ? NULL : CMSG_FIRSTHDR(&message); /* a message of the kernel's brings at most one */
     bool brings = part != NULL && part->cmsg_level == SOL_SOCKET && part->cmsg_type == SCM_RIGHTS;
     size_t size = brings ? part->cmsg_len - CMSG_LEN(0) : 0;
     for (size_t at = 0; at + sizeof(int) <= size; at += sizeof(int)) {
@@ -341,8 +401,10 @@ static int take_frames(void) {
 
 static bool send_some(void) {
     while (agent.out.start < agent.out.end) {
-        ssize_t count = send(connection, agent.out.data + agent.out.start, agent.out.end - agent.out.start,
-                             MSG_DONTWAIT | MSG_NOSIGNAL);
+        const uint8_t *data = agent.out.data + agent.out.start;
+        size_t size = agent.out.end - agent.out.start;
+        ssize_t count = in_machine ? write(connection, data, size)
+                                   : send(connection, data, size, MSG_DONTWAIT | MSG_NOSIGNAL);
         if (count < 0 && errno == EINTR)
             continue;
         if (count < 0)
@@ -355,7 +417,8 @@ static bool send_some(void) {
 
 static void reap(void) {
     for (pid_t pid; (pid = waitpid(-1, NULL, WNOHANG)) > 0;)
-        reaped_helper(pid);
+        if (!reaped_helper(pid))
+            reaped_relay(pid);
 }
 
 static void ignore_signal(int number) {
@@ -368,6 +431,8 @@ static void prepare(void) {
     sigemptyset(&blocked);
     sigaddset(&blocked, SIGCHLD);
     sigemptyset(&usual_signals);
+    for (int number = 1; number < NSIG; number++)
+        signal(number, SIG_DFL); /* an owner under nohup ignores some, and programs would not get them */
     sigaction(SIGCHLD, &child, NULL);
     sigprocmask(SIG_BLOCK, &blocked, NULL);
     signal(SIGPIPE, SIG_IGN);
@@ -384,6 +449,8 @@ int serve(int socket, int descriptors, struct guest *guest) {
     static const uint8_t no_env[] = {0x80};
     agent.descriptors = descriptors;
     connection = socket;
+    if (in_machine)
+        fcntl(connection, F_SETFL, O_NONBLOCK); /* it is a port, which takes no flags with each call */
     agent.began = now();
     agent.guest = guest;
     agent.env = reader_of(no_env, sizeof no_env);

@@ -177,6 +177,12 @@ static void hang_up(struct caller *caller) {
     caller_count--;
 }
 
+void forget_callers(void) {
+    for (struct caller *caller = callers; caller != NULL; caller = caller->next)
+        if (caller->ask && !caller->done)
+            hang_up(caller);
+}
+
 static void caller_ready(void *who, int which, short events) {
     struct caller *caller = who;
     (void)which;

@@ -12,7 +12,7 @@ from belljar.api.await_host import in_thread
 from belljar.api.command import check_listeners
 from belljar.api.core import OnChunk
 from belljar.api.interpreter_core import Globals
-from belljar.api.js_core import OUTPUT_BYTES, JsCore, engine_name
+from belljar.api.js_core import OUTPUT_BYTES, JsCore, JsProcesses
 from belljar.api.js_link_host import JsLink
 from belljar.api.owner_host import refuse_copy
 from belljar.api.prefix import AsyncPrefix
@@ -46,8 +46,9 @@ class AsyncJsInterpreter:
         tools: Globals = MappingProxyType({}),
         output_bytes: int = OUTPUT_BYTES,
         network: Callable[[], Gate] | None = None,
+        processes: JsProcesses | None = None,
     ) -> None:
-        self.core = JsCore(_Waits(), tools, output_bytes, network)
+        self.core = JsCore(_Waits(), tools, output_bytes, network, processes)
 
     async def branch_into(self, branch: AsyncJsInterpreter) -> None:
         """Its sandbox was forked: give the branch's interpreter a copy of what there is here. Raises SandboxError."""
@@ -88,7 +89,7 @@ class AsyncJsInterpreter:
     @property
     def engine(self) -> str:
         """The engine that runs its code: see `JsInterpreter.engine`."""
-        return engine_name()
+        return self.core.processes.engine
 
     async def precompile(self, code: str = "", globals: Globals | None = None, *, wasm: bool = False) -> AsyncPrefix:
         """Evaluate `code` once; each `prefix.run` then starts from exactly there. Raises `PrefixError` if it fails."""

@@ -16,8 +16,8 @@ from belljar.api.await_host import SerialThread, Threads, in_thread, off_loop
 from belljar.api.clock_host import monotonic
 from belljar.api.core import Conversation, Pending
 from belljar.api.engines_host import EngineBroker, Opening
-from belljar.api.errors import SandboxClosed, SandboxError
-from belljar.api.forking import check_origin, fork_link
+from belljar.api.errors import ENDED, EndedError, SandboxClosed, SandboxError
+from belljar.api.forking import OnSplit, check_origin, fork_link
 from belljar.api.offers import FileAnswer, Offers, answer_frame
 from belljar.api.outgoing import UNTAKEN_MAX, Outgoing
 from belljar.api.request import GRACE, NOT_TAKEN, STOPPED
@@ -59,6 +59,8 @@ class AsyncLink:
         self.offers = offers if offers is not None else Offers(threading.RLock())
         self.engines = EngineBroker(limits, None if worker.cgroup is None else worker.cgroup.add)
         conversation.on_ask = Asks(self, conversation, self.offers, self.engines).take
+        if conversation.relay is not None:
+            conversation.relay.use(self.send)
         if worker.greeting:
             conversation.feed(worker.greeting)
         self._outgoing = Outgoing()
@@ -73,7 +75,7 @@ class AsyncLink:
         self._sending = False
         """Whether the loop tells when there is room to send."""
         self._tasks: set[asyncio.Task[None]] = set()
-        self._gone: SandboxError | None = None
+        self._gone: EndedError | None = None
         self._changed = asyncio.Event()
         self._forking = asyncio.Lock()
         self.last_fork: Pending | None = None
@@ -137,7 +139,7 @@ class AsyncLink:
             if self._gone is None:
                 self.send(answer_frame(number, value))
                 await self.wait_until(lambda: self._gone is not None or not self._outgoing)
-        except SandboxError:
+        except ENDED:
             return  # the sandbox ended while its tool was at work
         finally:
             ended()
@@ -152,17 +154,28 @@ class AsyncLink:
 
     # Forking.
 
-    async def fork(self, interpreters: Sequence[int] = ()) -> AsyncLink:
+    async def fork(self, interpreters: Sequence[int] = (), on_split: OnSplit | None = None) -> AsyncLink:
         """A link to a new branch of the worker, with the same offers. Raises SandboxError. See `fork_link`."""
         check_origin(self.worker.zygote)
         async with self._forking:
-            link: AsyncLink = await finish_async(fork_link(self, interpreters))
+            link: AsyncLink = await finish_async(fork_link(self, interpreters, on_split))
         return link
 
-    def twin(self, worker: WorkerHandle, conversation: Conversation, offers: Offers) -> AsyncLink:
-        link = AsyncLink(worker, conversation, self._limits, offers)
-        link.engines.start_companion = self.engines.start_companion
-        return link
+    def hold_back(self, frame: bytes) -> None:
+        """Send a frame, and none that follows it until `release`. Raises SandboxError."""
+        self._put(frame, ())
+        self._outgoing.hold()
+        self._write()
+
+    def release(self, frame: bytes) -> None:
+        """Send what was held back, after this frame. Nothing if it is over."""
+        if self._gone is None:
+            self._outgoing.release(frame)
+            self._write()
+            self._tell()
+
+    def twin(self, worker: WorkerHandle, conversation: Conversation, offers: Offers | None = None) -> AsyncLink:
+        return AsyncLink(worker, conversation, self._limits, offers)
 
     async def wait_readable(self, fd: int, deadline: float) -> bool:
         readable = asyncio.Event()
@@ -350,7 +363,7 @@ class AsyncLink:
 
     def patience(self, wall_seconds: float | None = None) -> float:
         """The (monotonic) time by which a worker that is asked now must have answered; by its own limit, or this."""
-        return monotonic() + (wall_seconds or self._limits.wall_seconds) + GRACE
+        return monotonic() + (wall_seconds or self._limits.wall_seconds) + GRACE + self.worker.grace
 
     async def expect(self, ready: Callable[[], bool], deadline: float | None = None) -> None:
         """Wait until it is so; a worker that lets the deadline pass is ended. Raises SandboxError."""
@@ -380,7 +393,7 @@ class AsyncLink:
             return ready()
         return True
 
-    def fail(self, error: SandboxError) -> None:
+    def fail(self, error: EndedError) -> None:
         """End the worker; whoever waits for it, now or later, is told this reason. The first counts."""
         if self._gone is not None:
             return

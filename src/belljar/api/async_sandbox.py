@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import closing
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, overload
 
@@ -25,29 +26,34 @@ from belljar.api.command import (
     spawn_limits,
     start_from,
 )
-from belljar.api.core import Conversation, OnChunk
+from belljar.api.core import Conversation, OnChunk, Relay
 from belljar.api.errors import SandboxClosed, SandboxCreationError, SandboxError, SnapshotError
 from belljar.api.events import Events
 from belljar.api.files import AsyncFiles
-from belljar.api.forking import check_count
+from belljar.api.forking import OnSplit, check_count
 from belljar.api.mounts import Mount
 from belljar.api.network_host import NetworkAccess
 from belljar.api.operations import Steps, T
 from belljar.api.owner_host import owned, refuse_copy
 from belljar.api.request import START_SECONDS, AnyPath, Data, check_environment
 from belljar.api.results import ExecResult, Info
-from belljar.api.settings import BASE, RestoreOptions, SandboxOptions, Settings
+from belljar.api.settings import BASE, MACHINE_OPTIONS, RestoreOptions, SandboxOptions, Settings
 from belljar.api.stepper import finish_async
 from belljar.api.usage_host import usage
-from belljar.api.workers import branch_settings, find_image
+from belljar.api.workers import branch_settings, find_image, serve_programs
 
 if TYPE_CHECKING:
+    from belljar.api.containers import AsyncContainers
     from belljar.api.durable import Cores, Durable
+    from belljar.api.js_core import JsProcesses
     from belljar.api.ports_host import AsyncPort, Connection, LoopbackListener
     from belljar.api.review import Applied, Changes
+    from belljar.api.services import AsyncServices
+    from belljar.api.shown_host import Shown
     from belljar.api.snapshot import Snapshot
     from belljar.api.state import State
     from belljar.net.broker.gate_host import Gate
+    from belljar.ninep.serve_host import Exported
     from belljar.store.store import Store
 
 
@@ -73,11 +79,11 @@ class AsyncSandbox:
     """
 
     def __init__(self, **options: Unpack[SandboxOptions]) -> None:
-        if options.get("image", BASE) not in (None, BASE) or options.get("tier") == "native" or options.get("native"):
+        tier = options.get("tier")
+        if options.get("image", BASE) not in (None, BASE) or tier in ("native", "microvm") or options.get("native"):
             self._from_image = options.copy()
-            options.pop("image", None)
-            options.pop("tier", None)
-            options.pop("native", None)
+            for name in ("image", "tier", "native", *(MACHINE_OPTIONS if tier == "microvm" else ())):
+                options.pop(name, None)  # type: ignore[misc]
         self._assemble(Settings.check(options), None)
 
     _from_image: SandboxOptions | None = None
@@ -91,11 +97,14 @@ class AsyncSandbox:
         self._starting = asyncio.Lock()
         self._closed = False
         self._exposed: list[LoopbackListener] = []
+        self._shown: list[Shown | Exported] = []
         self._applied: Applied = set()
         limits, functions = self._settings.limits, self._settings.functions()
         self.python = AsyncInterpreter(lambda: self._link, settings.python(), limits, tools=functions)
         network = None if settings.network is None else self._gate
-        self.js = AsyncJsInterpreter(tools=functions, output_bytes=limits.output_bytes, network=network)
+        self.js = AsyncJsInterpreter(
+            tools=functions, output_bytes=limits.output_bytes, network=network, processes=self._js_processes()
+        )
         self.files = AsyncFiles(self._run, lambda: self._link)
 
     async def start(self) -> Self:
@@ -113,26 +122,22 @@ class AsyncSandbox:
             self._settings, self._state = await asyncio.to_thread(find_image, self._from_image)
             self.python.core.engine = self._settings.python()
         settings = self._settings
-        worker = await take_worker_async(settings)
-        self._started = link = AsyncLink(worker, Conversation(), settings.limits)
-        settings.offer_companion(link.engines)
+        self._started = link = await self._open_link(settings)
         owned.add(link)
-        self._open_network()
+        self._open_ways()
         try:
-            link.send(link.conversation.message(settings.boot(worker.env)))
+            self._boot(link)
             if settings.require:
                 settings.check_layers(await self._layers())
             self._watch_events()
-            if settings.native is not None:
-                from belljar.api.native import serve_mounts, serve_network
-
-                serve_network(link)
-                serve_mounts(link, settings)
+            if settings.runs_programs:
+                serve_programs(link, settings)
             if self._state is None and settings.checkpoint is None:
                 await self._run(operations.set_up(settings, link.offers))
             else:
                 await self._run(self._durable.set_up())
                 await asyncio.to_thread(self._durable.load_variables)
+            await self._boot_services(link, stored=self._state is not None)
             if isinstance(settings.checkpoint, float):
                 self._keeper = asyncio.create_task(self._keep_repeatedly(settings.checkpoint))
         except BaseException:
@@ -140,6 +145,35 @@ class AsyncSandbox:
             self._started = None
             raise
         return link
+
+    @property
+    def services(self) -> AsyncServices:
+        """See `Sandbox.services`."""
+        from belljar.api.services import AsyncServices
+
+        self._settings.check_possible("services")
+        return AsyncServices(self._run)
+
+    @property
+    def containers(self) -> AsyncContainers:
+        """See `Sandbox.containers`."""
+        from belljar.api.containers import AsyncContainers
+
+        self._settings.check_possible("containers")
+        return AsyncContainers(self._run, self.exec, self.spawn, self._link.offers, self._settings.store)
+
+    async def _open_link(self, settings: Settings) -> AsyncLink:
+        return AsyncLink(await take_worker_async(settings), Conversation(), settings.limits)
+
+    def _boot(self, link: AsyncLink) -> None:
+        link.send(link.conversation.message(self._settings.boot(link.worker.env)))
+
+    def _js_processes(self) -> JsProcesses | None:
+        return None  # this machine's own
+
+    def _sibling(self) -> Self:
+        """A sandbox at the same place, still to be made."""
+        return type(self).__new__(type(self))
 
     @cached_property
     def _durable(self) -> Durable:
@@ -163,8 +197,10 @@ class AsyncSandbox:
             except SandboxError as error:
                 logging.getLogger("belljar").error("a checkpoint failed: %s", error)
 
-    def _open_network(self) -> None:
+    def _open_ways(self) -> None:
+        """The ways out of the worker: its companion and its network, if it has any."""
         settings = self._settings
+        settings.offer_companion(self._link)
         if settings.network is not None:
             self._link.offers.network = NetworkAccess(settings.network, settings.name, asyncio.get_running_loop())
 
@@ -331,32 +367,75 @@ class AsyncSandbox:
 
         See `Sandbox.fork`.
         """
+        check_count(count)
         branches: list[Self] = []
+        point = None
         try:
-            point = await finish_async(self._durable.snapshot(None, None)) if check_count(count) and durable else None
-            if self._settings.native is not None:
-                point = point or await finish_async(self._durable.branch())
-            for _ in range(count):
-                branch = type(self).__new__(type(self))
+            if durable:
+                point = await finish_async(self._durable.snapshot(None, None))
+            elif self._settings.machine is not None:
+                await self._fork_machine(count, branches)
+            elif self._settings.runs_programs:
+                point = await finish_async(self._durable.branch())
+            while len(branches) < count:
                 if point is not None:
+                    branch = self._sibling()
                     branch._assemble(branch_settings(self._settings, point), None, point.start())
                     branches.append(await branch.start())
-                    continue
-                kept = self._durable.state.branch() if "_durable" in self.__dict__ else None
-                async with self.python.quiesced() as state:
-                    link = await self._link.fork(state.jobs)
-                    owned.add(link)
-                    branch._assemble(self._settings.branch(), link, kept)
-                    branches.append(branch)
-                    branch.python.adopt(state)
-                await self.js.branch_into(branch.js)
-                branch._open_network()
-                branch._watch_events()
+                else:
+                    branches.append(await self.fork_once())
         except BaseException:
             for branch in branches:
                 await branch.close()
             raise
         return branches[0] if count == 1 else branches
+
+    async def _fork_machine(self, count: int, branches: list[Self]) -> None:
+        """The machine at one moment, as many; the interpreters that were used."""
+        from belljar.api import machine_fork
+
+        async with self._durable.lock, self.python.quiesced() as state:
+            with closing(await finish_async(machine_fork.save_machine(self._link))) as saved:
+                trees = machine_fork.mounted_trees(self._link)
+                for _ in range(count):
+                    settings = machine_fork.branch_settings(self._settings, saved)
+                    link = await finish_async(machine_fork.branch_link(self._link, settings, saved, state.jobs))
+                    owned.add(link)
+                    branch = self._sibling()
+                    branch._assemble(settings, link, self._durable.state.branch())
+                    branches.append(branch)
+                    branch._open_ways()
+                    branch._watch_events()
+                    serve_programs(link, settings)
+                    await branch._run(machine_fork.set_up_branch(settings, trees, link.offers))
+                    branch.python.adopt(state)
+                    await self.js.branch_into(branch.js)
+
+    async def fork_once(self, interpreters: Sequence[int] = (), on_split: OnSplit | None = None) -> Self:
+        """One live branch. A server's clients have `interpreters` of their own, and are told when it splits."""
+        branch = self._sibling()
+        kept = self._durable.state.branch() if "_durable" in self.__dict__ else None
+        async with self.python.quiesced() as state:
+            link = await self._link.fork([*state.jobs, *interpreters], on_split)
+            owned.add(link)
+            branch._assemble(self._settings.branch(), link, kept)
+            branch._open_ways()
+            branch.python.adopt(state)
+        try:
+            await self.js.branch_into(branch.js)
+            branch._watch_events()
+        except BaseException:
+            await branch.close()
+            raise
+        return branch
+
+    def relayed(self, make: Callable[[], Relay]) -> tuple[AsyncLink, Relay, Settings]:
+        """For a server: the link, the relay of clients, which is made for the first of them, and the settings."""
+        link = self._link
+        if link.conversation.relay is None:
+            link.conversation.relay = make()
+            link.conversation.relay.use(link.send)
+        return link, link.conversation.relay, self._settings
 
     async def snapshot(self, label: str | None = None, store: Store | None = None) -> Snapshot:
         """See `Sandbox.snapshot`."""
@@ -390,9 +469,27 @@ class AsyncSandbox:
         sandbox._assemble(settings, None, state)
         return await sandbox.start()
 
+    async def _boot_services(self, link: AsyncLink, *, stored: bool) -> None:
+        if self._settings.may_have_services(stored=stored):
+            from belljar.api import services  # few sandboxes have any
+
+            link.conversation.left = await self._run(services.boot()) > 0
+
+    async def _stop_services(self) -> None:
+        link = self._started
+        if link is not None and link.conversation.left and not self._settings.runs_programs and not link.closed:
+            from belljar.api import services
+
+            await finish_async(services.shut_down(link))
+
     async def pause(self) -> str:
         """Keep everything and close; gives the ref for `resume`. See `Sandbox.pause`."""
-        ref = await finish_async(self._durable.pause())
+        await self._stop_services()
+        try:
+            ref = await finish_async(self._durable.pause())
+        except SandboxError:
+            await self._boot_services(self._link, stored=True)
+            raise
         await self.close()
         return ref
 
@@ -416,6 +513,34 @@ class AsyncSandbox:
         """See `Sandbox.stats`."""
         told = await self._run(operations.stats())
         return {**told, **usage(self._link.pids()), **self._link.offers.network_stats()}
+
+    async def mount_on(self, directory: AnyPath, path: AnyPath = "/") -> Shown:
+        """Show the sandbox's files at a directory of this machine. See `Sandbox.mount_on`. Your event loop serves it:
+        look at it from other threads or processes only.
+        """
+        from belljar.api.shown_host import Shown
+
+        loop = asyncio.get_running_loop()
+
+        def run(steps: Steps[T]) -> T:
+            return asyncio.run_coroutine_threadsafe(self._run(steps), loop).result()
+
+        shown = await asyncio.to_thread(Shown, run, directory, path, self._settings)
+        self._shown.append(shown)
+        return shown
+
+    async def export(self, socket: AnyPath, path: AnyPath = "/") -> Exported:
+        """Serve the sandbox's files by 9P on a Unix socket. See `Sandbox.export`, and `mount_on` for who may use it."""
+        from belljar.api.exported_host import export_tree
+
+        loop = asyncio.get_running_loop()
+
+        def run(steps: Steps[T]) -> T:
+            return asyncio.run_coroutine_threadsafe(self._run(steps), loop).result()
+
+        exported = await asyncio.to_thread(export_tree, run, socket, path, self._settings)
+        self._shown.append(exported)
+        return exported
 
     def port(self, number: int) -> AsyncPort:
         """A port on which a program inside listens. See `Sandbox.port`."""
@@ -441,12 +566,15 @@ class AsyncSandbox:
         return ours
 
     async def close(self) -> None:
-        """End every process and release everything. Idempotent."""
+        """Stop services, end every process and release everything. Idempotent."""
         self._closed = True
         if self._keeper is not None:
             self._keeper.cancel()
+        await self._stop_services()
         while self._exposed:
             await self._exposed.pop().close()
+        while self._shown:
+            await asyncio.to_thread(self._shown.pop().close)
         await self.js.close()
         if self._started is not None:
             self._started.close()
@@ -466,4 +594,4 @@ class AsyncSandbox:
 
     def __repr__(self) -> str:
         state = " (closed)" if self.closed else "" if self._started else " (not started)"
-        return f"<AsyncSandbox {self._settings.name}{state}>"
+        return f"<{type(self).__name__} {self._settings.name}{state}>"

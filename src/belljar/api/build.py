@@ -21,10 +21,23 @@ from belljar.api.clock_host import monotonic
 from belljar.api.errors import SnapshotError
 from belljar.api.image import Progress, account_of, shell_file
 from belljar.api.sandbox import Sandbox
-from belljar.api.settings import SandboxOptions, Settings
+from belljar.api.settings import UNITS, SandboxOptions, Settings
 from belljar.api.state import Origin, State
 from belljar.image.copy_host import copy_into
-from belljar.image.recipe import Command, Copy, Cwd, Debian, Env, Files, Run, Step, User, history_line, step_key
+from belljar.image.recipe import (
+    Command,
+    Copy,
+    Cwd,
+    Debian,
+    Env,
+    Files,
+    Run,
+    Service,
+    Step,
+    User,
+    history_line,
+    step_key,
+)
 from belljar.image.record import (
     ImageConfig,
     ImageRecord,
@@ -142,6 +155,8 @@ class _Builder:
                 tree = FileTree.load(self._objects, record.trees[0])
                 self._objects.write(copy_into(tree, source, target, self._owner(tree, record.user)))
                 return self._save(record, tree), False
+            case Service(name=name, text=text):
+                return self._write_files(record, [(f"{UNITS}/{name}.toml", text.encode(), 0o644)], "root"), False
             case Cwd(path=path):
                 tree = FileTree.load(self._objects, record.trees[0])
                 tree.way(split_path(fsencode(path.lstrip("/"))), make=self._owner(tree, record.user))
@@ -216,7 +231,7 @@ class _Builder:
         if self._network is not None:
             options["network"] = self._network
         try:
-            settings = structs.replace(Settings.check(options), seed=seed)
+            settings = structs.replace(Settings.check(options), seed=seed, passive=True)
             sandbox = Sandbox.__new__(Sandbox)
             sandbox._begin(settings, state)
             with sandbox:
@@ -245,9 +260,11 @@ class _Builder:
         (digest,) = self._objects.write([encode_snapshot(plain, "image")])
         return Origin(self._objects, digest, plain)
 
-    def _write_files(self, record: ImageRecord, files: Sequence[tuple[str, bytes, int]]) -> ImageRecord:
+    def _write_files(
+        self, record: ImageRecord, files: Sequence[tuple[str, bytes, int]], user: str | None = None
+    ) -> ImageRecord:
         tree = FileTree.load(self._objects, record.trees[0])
-        like = self._owner(tree, record.user)
+        like = self._owner(tree, user or record.user)
         contents: list[bytes] = []
         for path, data, mode in files:
             node = Node(Kind.FILE, mode)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec import structs
@@ -14,13 +14,14 @@ from belljar.abi.records import NANO
 from belljar.api.build import explain
 from belljar.api.clock_host import wall_time_ns
 from belljar.api.native import NativeStart
-from belljar.api.native_state import capture_with
+from belljar.api.native_state import reader_of
 from belljar.api.sandbox import Sandbox
 from belljar.api.settings import SandboxOptions, Settings
 from belljar.image.changes import keep_changes
 from belljar.image.debian.configure import ENVIRONMENT, PACKAGES, configure_script
+from belljar.image.debian.control import Package
 from belljar.image.debian.fetch_host import Archive, packages_directory
-from belljar.image.debian.system import make_system
+from belljar.image.debian.system import System, make_pinned_system, make_system
 from belljar.image.recipe import Debian
 from belljar.image.record import ImageRecord, environment_of
 from belljar.image.tree import FileTree
@@ -38,8 +39,22 @@ def install_debian(step: Debian, objects: Objects, limits: Limits, hear: Hear) -
     """Make the system that a step asks for. ImageError, StoreError."""
     archive = Archive(step.suite, step.mirror, step.keyring, step.trusted)
     system = make_system(objects, archive, step.architecture, step.packages, hear, configure=step.configure)
-    if not step.configure:
-        return system.record
+    return _configure(objects, system, limits, hear) if step.configure else system.record
+
+
+def install_pinned(
+    objects: Objects,
+    archive: Archive,
+    fetched: Iterable[tuple[Package, bytes]],
+    needed: set[str],
+    limits: Limits,
+    hear: Hear,
+) -> ImageRecord:
+    """Make a system of packages that were chosen and fetched. ImageError, StoreError."""
+    return _configure(objects, make_pinned_system(objects, archive, fetched, needed, hear), limits, hear)
+
+
+def _configure(objects: Objects, system: System, limits: Limits, hear: Hear) -> ImageRecord:
     script = ["sh", "-c", configure_script(system.needed, system.later)]
     with packages_directory(system.later) as packages:
         binds = (Bind(packages, PACKAGES),) if system.later else ()
@@ -92,6 +107,6 @@ def _capture(sandbox: Sandbox, settings: Settings, objects: Objects) -> FileTree
     """The files of the sandbox as they are now."""
     worker = sandbox._link.worker
     assert isinstance(worker, NativeWorker)
-    captured = capture_with(settings, worker, 0)(objects)
+    captured = reader_of(settings, worker, 0)(objects)
     objects.write(captured.new)
     return FileTree.load(objects, captured.trees[0])

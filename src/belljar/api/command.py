@@ -178,7 +178,7 @@ def run_exec(
     """
     began = monotonic()
     request = request_exec(link.conversation, base, command, arguments, awaited=awaited)
-    deadline, listening = began + request.wall_seconds + GRACE, request.listening
+    deadline, listening = began + request.wall_seconds + GRACE + link.worker.grace, request.listening
     try:
         yield link.deliver(request.frame, deadline)
         while True:

@@ -16,6 +16,8 @@ from belljar.lockdown.layers import ON_DEMAND
 from belljar.native.roots import RootSource
 
 if TYPE_CHECKING:
+    from belljar.api.async_link_host import AsyncLink
+    from belljar.api.link_host import Link
     from belljar.api.operations import Steps
     from belljar.api.state import State
     from belljar.native.companion_host import CompanionProcess
@@ -68,8 +70,10 @@ def grant_programs(grant: NativeGrant) -> Steps[None]:
     yield from ask("native", "native", [fsencode(n) for n in grant.names], [fsencode(p) for p in places], grant.every)
 
 
-def start_for(settings: Settings, grant: NativeGrant, options: dict[str, Any]) -> CompanionProcess:
-    """Start the companion of a sandbox, with the trees that its worker asks for. WorkerUnavailable, ImageError."""
+def start_for(link: Link | AsyncLink, settings: Settings, options: dict[str, Any]) -> CompanionProcess:
+    """Start the companion of a sandbox, with the trees that its worker asks for and the sandbox's own way to the
+    network. WorkerUnavailable, ImageError.
+    """
     from belljar.native.companion_host import Tree, start_companion
     from belljar.native.launch_host import Request
 
@@ -78,6 +82,8 @@ def start_for(settings: Settings, grant: NativeGrant, options: dict[str, Any]) -
             trees = [_tree(each, Tree) for each in given]
         case _:
             raise WireError("a companion needs trees")
+    grant, access = settings.grant, link.offers.network
+    assert grant is not None
     number = 0 if settings.user == "root" else 1000
     request = Request(
         source=grant.source,
@@ -86,11 +92,18 @@ def start_for(settings: Settings, grant: NativeGrant, options: dict[str, Any]) -
         cwd="/",
         limits=settings.limits,
         name=settings.name,
-        network=None,
+        network=None if access is None else settings.network,
         env={},
         needs_cgroup=not settings.require.isdisjoint(ON_DEMAND),
     )
-    return start_companion(request, trees)
+    companion = start_companion(request, trees)
+    try:
+        if access is not None:
+            companion.serve_network(access.gate(link.conversation.observe))
+    except BaseException:
+        companion.kill()
+        raise
+    return companion
 
 
 def _tree(given: object, kind: Any) -> Any:

@@ -5,10 +5,12 @@ Both fronts share it: they move the bytes and decide how to wait. Everything a w
 
 from __future__ import annotations
 
-from collections.abc import Callable, MutableSequence
+from collections.abc import Callable, MutableSequence, Sequence
 from contextvars import ContextVar
-from typing import Any, Final
+from dataclasses import fields
+from typing import Any, Final, Protocol, Self
 
+from belljar.abi.limits import Limits, explain_limit
 from belljar.abi.paths import fsencode
 from belljar.abi.wire import (
     CONTROL_OUT,
@@ -32,10 +34,11 @@ from belljar.abi.wire import (
     worker_frames,
 )
 from belljar.api.clock_host import monotonic
-from belljar.api.errors import SandboxClosed, SandboxError, printable
+from belljar.api.errors import EndedError, SandboxClosed, SandboxError, printable
 
 _ANSWERS: Final = (Exited, Output, Reply, Failure, Started)
 _SLACK: Final = 1 << 20
+_LIMITS: Final = frozenset(field.name for field in fields(Limits))
 ASKS_PER_TURN: Final = 32
 TURN_SECONDS: Final = 0.02
 FRAMES_PER_TURN: Final = 4096
@@ -45,10 +48,30 @@ INCIDENTS_MAX: Final = 1000
 """Of one sandbox. An owner's log is not endless."""
 _TRACE_LINES: Final = 60
 
+RELAYED: Final = 1 << 32
+"""Requests with numbers from here on are those of clients elsewhere, which a server hands on."""
+
 OnChunk = Callable[[bytes], object]
 
 telling: ContextVar[object] = ContextVar("belljar_telling", default=None)
 """The conversation whose owner is being told of something by whoever receives: it can't be asked anything meanwhile."""
+
+
+class Relay(Protocol):
+    """Clients elsewhere that take part in a conversation; see `server/relay.py`."""
+
+    def take(self, message: WorkerMessage) -> bool:
+        """Hand on what the worker said, if it is for a client: then True."""
+
+    def waits_for(self, number: int) -> bool: ...
+
+    def branch(self) -> Self:
+        """That of a branch of the sandbox, without any client."""
+
+    def use(self, send: Callable[[bytes, Sequence[int]], None]) -> None:
+        """Send frames to the worker, with descriptors, by this function."""
+
+    def end(self, error: EndedError) -> None: ...
 
 
 class Pending:
@@ -58,7 +81,7 @@ class Pending:
 
     def __init__(self) -> None:
         self.done = False
-        self.error: SandboxError | Failure | None = None
+        self.error: EndedError | Failure | None = None
         self.value: Plain = None
         self.on_done: Callable[[], None] | None = None
 
@@ -77,6 +100,7 @@ class Running(Pending):
         "exited",
         "granted",
         "granted_by_reader",
+        "merged",
         "on_chunk",
         "parts",
         "pid",
@@ -99,6 +123,7 @@ class Running(Pending):
         self.granted_by_reader = False
         """The reader of a stream grants more as it reads; else receiving is reading."""
         self.received = 0
+        self.merged = False
         self.pid = 0
         self.exited: Exited | None = None
 
@@ -157,12 +182,22 @@ class Conversation:
         """Tells whether so many answers wait for the worker to take them that no more of its questions are taken."""
         self.on_left: Callable[[], None] | None = None
         """Told when a command has ended and others go on without it."""
+        self.left = False
+        """Whether that was ever so, or services were started."""
+        self.review: Callable[[Exited], Exited] | None = None
+        """Adds what only this side knows of why a command ended."""
         self.observe: Callable[[str, dict[str, Any]], None] | None = None
         """Told of what happens, kind and details, if the owner wants to know."""
+        self.relay: Relay | None = None
+        """On a server: clients that take part."""
 
     def branch(self) -> Conversation:
         """The conversation with a branch of the worker, which may still speak of what was asked of its origin."""
-        return Conversation(self._next)
+        branch = Conversation(self._next)
+        branch.left = self.left
+        if self.relay is not None:
+            branch.relay = self.relay.branch()
+        return branch
 
     def adopt(self, number: int, allowed_output: int, on_chunk: dict[int, OnChunk]) -> Running:
         """In a branch: go on with a command with a control channel that was started in the origin."""
@@ -193,6 +228,7 @@ class Conversation:
         collects: bool = True,
     ) -> tuple[int, Running, bytes]:
         running = Running(allowed_output, on_chunk, control=control, collects=collects)
+        running.merged = merge or size is not None
         number = self._register(running)
         if self.observe is not None:
             self.observe("exec", {"action": "start", "id": number, "argv": argv, "cwd": cwd})
@@ -252,6 +288,10 @@ class Conversation:
         return False
 
     def _take(self, message: WorkerMessage) -> None:
+        if self.review is not None and isinstance(message, Exited):
+            message = self.review(message)
+        if self.relay is not None and self.relay.take(message):
+            return
         if self._first > 1 and isinstance(message, _ANSWERS) and self._is_origins(message.id):
             return
         match message:
@@ -260,9 +300,13 @@ class Conversation:
                 del self._waiting[number]
                 running.take(1, message.stdout)
                 running.take(2, message.stderr)
+                if message.allowed and message.limit in _LIMITS:
+                    running.take(1 if running.merged else 2, explain_limit(message.limit, message.allowed).encode())
                 running.exited = message
-                if message.left and self.on_left is not None:
-                    self.on_left()
+                if message.left:
+                    self.left = True
+                    if self.on_left is not None:
+                        self.on_left()
                 if self.observe is not None:
                     self._observe_end(message)
                 running.finish()
@@ -308,7 +352,7 @@ class Conversation:
 
     def waits_for(self, number: int) -> bool:
         """Whether a request is not answered yet."""
-        return number in self._waiting
+        return number in self._waiting or (self.relay is not None and self.relay.waits_for(number))
 
     def _is_origins(self, number: int) -> bool:
         """Whether it was asked of the worker's origin, by somebody who did not go on with it here."""
@@ -347,7 +391,7 @@ class Conversation:
             raise WireError(f"an answer to nothing ({number})")
         return pending
 
-    def end_of_worker(self) -> SandboxClosed:
+    def end_of_worker(self) -> EndedError:
         """Why the connection ended, as far as we can tell."""
         if self.bug is not None:
             return SandboxClosed(f"a bug in belljar ended the sandbox; please report it:\n{_shown_trace(self.bug)}")
@@ -356,8 +400,10 @@ class Conversation:
             "Make a new sandbox; raise Limits(memory_bytes=...) if it needs more."
         )
 
-    def fail(self, error: SandboxError) -> None:
+    def fail(self, error: EndedError) -> None:
         """The worker is gone: every request ends with the reason."""
+        if self.relay is not None:
+            self.relay.end(error)
         waiting, self._waiting = self._waiting, {}
         for pending in waiting.values():
             pending.error = error

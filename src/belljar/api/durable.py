@@ -14,10 +14,11 @@ from belljar.api.interpreter_core import Lock
 from belljar.api.operations import Steps, Work, run_operation, set_up
 from belljar.api.request import check_environment
 from belljar.api.saved import MAX_BYTES, Language, SavedVariables
-from belljar.api.settings import RestoreOptions, Settings, check_store
+from belljar.api.settings import BASE, RestoreOptions, Settings, check_store
 from belljar.api.snapshot import Snapshot
-from belljar.api.state import Origin, Point, State, is_native
+from belljar.api.state import Origin, Point, State, tier_of
 from belljar.api.stepper import Waits
+from belljar.image.record import environment_of
 from belljar.store.default_host import default_store
 from belljar.store.errors import RefConflict, StoreError
 from belljar.store.snapshot import SANDBOX, SHA256, check_label
@@ -53,12 +54,21 @@ class Durable:
         self._execute = execute
         self._cores = cores
 
+    @property
+    def lock(self) -> Any:
+        """Held while a snapshot is made."""
+        return self._lock
+
     def set_up(self) -> Steps[None]:
         """Make a fresh sandbox the one that was asked for: of a snapshot, or from the base files."""
         state, settings, offers = self.state, self._settings, self._link().offers
         if settings.checkpoint is not None and state.checkpoints == {None}:
             yield Work(lambda: check_unused(self._store(None), settings.name))
-        if state.origin is not None and settings.native is None:
+        if state.origin is not None and settings.machine is not None:
+            from belljar.api.machine_state import lay_files
+
+            yield from lay_files(state.origin, settings, self._link().worker)
+        elif state.origin is not None and settings.native is None:
             settings = yield from states.restore_trees(state.origin, state, settings, offers)
         yield from set_up(settings, offers)
 
@@ -117,11 +127,15 @@ class Durable:
         return (yield from self._locked(self._take(MemoryStore(), "", keep=False, state=state)))
 
     def _set_reader(self, state: State) -> None:
+        size = 0 if state.origin is None else state.origin.record.size
         if self._settings.native is not None:
             from belljar.api.native_state import capture_with
 
-            size = 0 if state.origin is None else state.origin.record.size
             state.read = capture_with(self._settings, self._link().worker, size)
+        elif self._settings.machine is not None:
+            from belljar.api import machine_state
+
+            state.read = machine_state.capture_with(self._settings, self._link().worker, size)
 
     def _take(self, store: Store, label: str, *, keep: bool, state: State | None = None) -> Waits[Point]:
         variables, lost = yield from self._save_variables()
@@ -233,14 +247,23 @@ def restored(
         settings["name"] = snapshot
         if "checkpoint" not in options:
             settings["checkpoint"] = origin.record.checkpoint
+    kept = tier_of(origin.record)
+    tier, image = settings.pop("tier", kept), settings.pop("image", None)
+    if tier != kept:  # another tier's interpreters can't read them
+        origin = structs.replace(origin, record=structs.replace(origin.record, variables=[]))
     state = State(origin)
     state.checkpoints = frozenset({checkpoint})
-    if settings.setdefault("tier", "native" if is_native(origin.record) else "virtual") == "native":
-        del settings["tier"]
+    if tier == "native":
         from belljar.api.native_state import start_from
 
-        start = start_from(origin, settings.get("user", "root"))
+        start = start_from(origin, settings.get("user", "root"), image)
+        if tier != kept:
+            settings["env"] = {**environment_of(start.source.record), **settings.get("env", {})}
         checked = Settings.check(settings)  # type: ignore[arg-type]
         states.check_mounts(origin, checked)
         return structs.replace(checked, native=start, image=start.image), state
-    return Settings.check(settings), state  # type: ignore[arg-type]
+    if tier == "microvm":
+        from belljar.api.machine_state import settings_from
+
+        return settings_from(origin, settings, image), state
+    return Settings.check({**settings, "tier": tier, "image": image or BASE}), state  # type: ignore[typeddict-item]

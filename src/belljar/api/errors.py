@@ -31,6 +31,16 @@ class SandboxClosed(SandboxError):
     """The sandbox is gone: closed by you, or its worker ended. Make a new one."""
 
 
+class InfrastructureError(Exception):
+    """The server of a remote sandbox, or the way to it, failed: nothing is known to be wrong with the task. Try again,
+    or elsewhere."""
+
+
+ENDED: Final = (SandboxError, InfrastructureError)
+"""Raised when a sandbox has ended, for whatever reason."""
+EndedError = SandboxError | InfrastructureError
+
+
 class SandboxCreationError(SandboxError):
     """A sandbox could not be made; `__cause__` has the reason."""
 
@@ -122,6 +132,14 @@ class ExecError(SandboxError):
         why = f" (limit: {result.limit})" if result.limit else ""
         super().__init__(f"exit code {result.exit_code}{why}{said}")
         self.result = result
+
+
+class ContainerError(SandboxError):
+    """A container can't be made, or is not there; the message says why."""
+
+
+class ServiceError(SandboxError):
+    """A service is not there, or not ready; the message says why."""
 
 
 class ToolError(SandboxError):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from typing import Any, Final, Protocol, Self
 
 from belljar.abi.errno import ENOSYS, EPERM, strerror
@@ -11,12 +11,15 @@ from belljar.abi.wire import Failure
 from belljar.api.clock_host import monotonic
 from belljar.api.core import Conversation, Pending
 from belljar.api.engines_host import EngineBroker, EngineCopies
-from belljar.api.errors import SandboxClosed, SandboxError
+from belljar.api.errors import ENDED, EndedError, SandboxClosed, SandboxError
 from belljar.api.offers import Offers
 from belljar.api.request import raise_failure
 from belljar.api.stepper import Link, Waits
 from belljar.engines.errors import EngineUnavailable
 from belljar.owner.handle_host import WorkerHandle, WorkerUnavailable
+
+OnSplit = Callable[[Conversation], None]
+"""Called at the moment at which the worker splits in two, with the branch's side of the conversation."""
 
 FORK_SECONDS: Final = 30.0
 """How long a worker may take to fork."""
@@ -85,10 +88,16 @@ class Fork:
     """
 
     def __init__(
-        self, conversation: Conversation, offers: Offers, interpreters: Iterable[int], engines: Iterable[int]
+        self,
+        conversation: Conversation,
+        offers: Offers,
+        interpreters: Iterable[int],
+        engines: Iterable[int],
+        on_split: OnSplit | None = None,
     ) -> None:
         self._conversation = conversation
         self._offers = offers
+        self._on_split = on_split
         self._halves: tuple[Conversation, Offers] | None = None
         copied = list(engines)
         self.pending, self.frame = conversation.call("fork", list(interpreters), copied, fds=1 + len(copied))
@@ -98,11 +107,13 @@ class Fork:
         # Here and not later: the next message of the origin may close what the branch has open.
         if self.pending.error is None:
             self._halves = self._conversation.branch(), self._offers.branch()
+            if self._on_split is not None:
+                self._on_split(self._halves[0])
 
     def check(self) -> None:
         """Raises SandboxError if the worker did not fork."""
         error = self.pending.error
-        if isinstance(error, SandboxError):
+        if isinstance(error, ENDED):
             raise error
         if isinstance(error, Failure):
             if error.errno in (ENOSYS, EPERM):
@@ -135,22 +146,22 @@ class ForkedLink(Link, Protocol):
     def worker(self) -> WorkerHandle: ...
     @property
     def engines(self) -> EngineBroker: ...
-    def fail(self, error: SandboxError) -> None: ...
-    def twin(self, worker: WorkerHandle, conversation: Conversation, offers: Offers) -> Self: ...
+    def fail(self, error: EndedError) -> None: ...
+    def twin(self, worker: WorkerHandle, conversation: Conversation, offers: Offers | None = None) -> Self: ...
     def close(self) -> None: ...
 
     def wait_readable(self, fd: int, deadline: float) -> Any:
         """Wait until a descriptor is readable. Give False if the (monotonic) deadline passed first."""
 
 
-def fork_link(link: Any, interpreters: Sequence[int]) -> Waits[Any]:
+def fork_link(link: Any, interpreters: Sequence[int], on_split: OnSplit | None = None) -> Waits[Any]:
     """Make a link to a new branch of the worker, with the same offers. Raises SandboxError.
 
     `interpreters` are the commands that the branch goes on with: those that wait for their next run.
     """
     copies: EngineCopies = yield from _copy_engines(link, interpreters)
     try:
-        branch = yield from _fork(link, interpreters, copies)
+        branch = yield from _fork(link, interpreters, copies, on_split)
     except BaseException:
         copies.close()
         raise
@@ -184,13 +195,15 @@ def _copy_engines(link: ForkedLink, interpreters: Sequence[int]) -> Waits[Engine
     return copies
 
 
-def _fork(link: ForkedLink, interpreters: Sequence[int], copies: EngineCopies) -> Waits[ForkedLink]:
+def _fork(
+    link: ForkedLink, interpreters: Sequence[int], copies: EngineCopies, on_split: OnSplit | None
+) -> Waits[ForkedLink]:
     from belljar.owner.branch_host import Branching  # few sandboxes are forked
 
     if (earlier := link.last_fork) is not None:
         # Its caller may have been cancelled; the worker forks nonetheless, and would have ever more forks to do.
         yield link.expect(lambda: earlier.done)
-    fork = Fork(link.conversation, link.offers, interpreters, copies.made)
+    fork = Fork(link.conversation, link.offers, interpreters, copies.made, on_split)
     link.last_fork = fork.pending
     making = Branching(link.worker)
     try:

@@ -25,7 +25,20 @@ from belljar.api.request import (
     check_path,
 )
 from belljar.api.settings import BASE, SandboxOptions, Settings, check_store
-from belljar.image.recipe import Command, Copy, Cwd, Debian, Env, Files, Run, Step, User, forget_steps, keep_steps
+from belljar.image.recipe import (
+    Command,
+    Copy,
+    Cwd,
+    Debian,
+    Env,
+    Files,
+    Run,
+    Service,
+    Step,
+    User,
+    forget_steps,
+    keep_steps,
+)
 from belljar.image.record import (
     ImageRecord,
     check_image_name,
@@ -223,8 +236,61 @@ class Image:
         """Install packages by `npm`, in the working directory, through the network that `build` is given."""
         return self.run("npm install " + shlex.join(_words(packages)))
 
-    def use(self, extension: Callable[[Image], Image]) -> Image:
-        """Add what an extension adds: a function from recipe to recipe."""
+    def service(
+        self,
+        name: str,
+        command: str | list[str],
+        *,
+        needs: Iterable[str] = (),
+        restart: Literal["always", "on-failure", "never"] = "on-failure",
+        env: Mapping[str, str] | None = None,
+        user: str | None = None,
+        ready: str | None = None,
+        cwd: AnyPath = "/",
+        description: str = "",
+        stop_seconds: float = 5.0,
+    ) -> Image:
+        """Have sandboxes keep a program running: it is started with them, after the services it `needs` are ready, and
+        again, with growing pauses, when it fails.
+
+        `ready` tells when it can be used: "port:8000", "file:/run/name", "command:...", or "done" (it is a job, and
+        has ended well); else as soon as it was started. `user` is the sandbox's own unless told. See docs/services.md.
+        """
+        from belljar.kernel.services.unit import make_unit, render_unit
+
+        check_command(command)
+        given: dict[str, Any] = {"command": command, "restart": restart, "ready": ready, "stop_seconds": stop_seconds}
+        given |= {"needs": [needs] if isinstance(needs, str) else list(needs), "cwd": _absolute(cwd)}
+        given |= {"user": user} if user is not None else {}
+        given |= {"env": check_environment(env), **({"description": description} if description else {})}
+        return self._with(Service(name, render_unit(make_unit(name, given))))
+
+    def package(self, *packages: AnyPath, registry: str | None = None, key: str | None = None) -> Image:
+        """Install packages: by name and range ("hello@^1"), or a directory or archive of this machine's, which has a
+        slash in its path. `registry` is the URL to get them from, `key` what its catalog must be signed by; without it
+        they come from the registries of the steps before. ImageError if a package of this machine's is none.
+        """
+        words = _words([check_path(package, "a package") for package in packages])
+        image, local = self, []
+        for number, word in enumerate(words):
+            if "/" in word or word.endswith(".tar.gz"):
+                words[number], data = _pack(word)
+                image = image.files({words[number]: data})
+                local.append(words[number])
+        commands = [["pkg", "install", "--no-start", *words]]
+        if registry is not None:
+            added = ["pkg", "registry", "add", registry, *(["--key", key] if key else [])]
+            commands = [added, ["pkg", "update"], *commands]
+        elif key is not None:
+            raise ValueError("a key is of use with a registry only")
+        if local:
+            commands.append(["rm", *local])
+        return image.run(" && ".join(map(shlex.join, commands)))
+
+    def use(self, extension: Callable[[Image], Image] | AnyPath) -> Image:
+        """Add what an extension adds: a function from recipe to recipe, or a package, as `package` takes it."""
+        if isinstance(extension, str | PurePath):
+            return self.package(extension)
         if not callable(extension):
             raise TypeError(f"use() takes a function from Image to Image, not {extension!r}")
         made = extension(self)
@@ -352,6 +418,19 @@ def _read_archive(path: str, objects: Objects, tag: str | None) -> tuple[ImageRe
 
     with open_layout(path) as layout:
         return read_image(layout, objects, tag)
+
+
+def _pack(path: str) -> tuple[str, bytes]:
+    """A package of this machine's: where its archive goes in an image, and the archive. ImageError."""
+    from belljar.packages.archive import compress, file_name
+    from belljar.packages.errors import PackageError
+    from belljar.packages.owner.source_host import read_package
+
+    try:
+        package = read_package(path)
+    except PackageError as error:
+        raise ImageError(str(error)) from None
+    return f"/tmp/{file_name(package.manifest.name, package.manifest.version)}", compress(package.tar)
 
 
 def _absolute(path: object) -> str:

@@ -11,7 +11,7 @@ from belljar.api.await_host import exclusive
 from belljar.api.command import check_listeners
 from belljar.api.core import OnChunk
 from belljar.api.interpreter_core import Globals
-from belljar.api.js_core import OUTPUT_BYTES, JsCore, T, engine_name
+from belljar.api.js_core import OUTPUT_BYTES, JsCore, JsProcesses, T
 from belljar.api.js_link_host import JsLink
 from belljar.api.owner_host import refuse_copy
 from belljar.api.prefix import Prefix
@@ -53,8 +53,9 @@ class JsInterpreter:
         tools: Globals = MappingProxyType({}),
         output_bytes: int = OUTPUT_BYTES,
         network: Callable[[], Gate] | None = None,
+        processes: JsProcesses | None = None,
     ) -> None:
-        self.core = JsCore(_Waits(), tools, output_bytes, network)
+        self.core = JsCore(_Waits(), tools, output_bytes, network, processes)
 
     def branch_into(self, branch: JsInterpreter) -> None:
         """Its sandbox was forked: give the branch's interpreter a copy of what there is here. Raises SandboxError."""
@@ -104,7 +105,7 @@ class JsInterpreter:
     @property
     def engine(self) -> str:
         """Its engine: "v8", or "quickjs" where V8 can't be had or is not wanted (docs/javascript.md)."""
-        return engine_name()
+        return self.core.processes.engine
 
     def precompile(self, code: str = "", globals: Globals | None = None, *, wasm: bool = False) -> Prefix:
         """Evaluate `code` once, in a process of its own; each `prefix.run` then starts from exactly there.

@@ -22,6 +22,7 @@ from belljar.api.stepper import Waits
 from belljar.engines.errors import EngineUnavailable as NoEngine
 from belljar.engines.owner.js_choice_host import check_wasm, expected
 from belljar.engines.owner.js_prefix_host import PrefixProcess
+from belljar.engines.owner.template_host import EngineProcess
 
 if TYPE_CHECKING:
     from belljar.net.broker.gate_host import Gate
@@ -66,6 +67,42 @@ def start_prefix(*, wasm: bool, sessions: bool) -> PrefixProcess:
 def _keeps_state(run: Run) -> bool:
     """Whether a session is as its run left it: it is not if the process was ended, or is out of memory."""
     return run.error is None or run.error.name in _SURVIVED or run.error.code in ("SYNTAX_ERROR", "RUNTIME_ERROR")
+
+
+class JsProcesses(Protocol):
+    """The place where JavaScript runs. Its methods block, and raise EngineUnavailable."""
+
+    @property
+    def engine(self) -> str: ...
+    def start_prefix(self, *, wasm: bool, sessions: bool) -> PrefixProcess:
+        """The process of a prefix that has no code yet."""
+
+    def copy(self, process: EngineProcess) -> EngineProcess:
+        """A copy of a session's process, which waits for its next run: of this place, wherever the other is."""
+
+
+class OwnProcesses:
+    """On this machine."""
+
+    @property
+    def engine(self) -> str:
+        return engine_name()
+
+    def start_prefix(self, *, wasm: bool, sessions: bool) -> PrefixProcess:
+        return start_prefix(wasm=wasm, sessions=sessions)
+
+    def take(self, prefix: PrefixProcess) -> EngineProcess:
+        """A process in a prefix's exact state."""
+        try:
+            return prefix.take()
+        except NoEngine as error:
+            raise EngineUnavailable(str(error)) from error
+
+    def copy(self, process: EngineProcess) -> EngineProcess:
+        try:
+            return process.copy()
+        except NoEngine as error:
+            raise EngineUnavailable(str(error)) from error
 
 
 class PrefixCore:
@@ -173,8 +210,10 @@ class JsCore:
         tools: Globals,
         output_bytes: int,
         network: Callable[[], Gate] | None,
+        processes: JsProcesses | None = None,
     ) -> None:
         self._waits = waits
+        self.processes = OwnProcesses() if processes is None else processes
         self._tools: dict[str, HostFunction] = dict(tools)
         self._network = network
         self._output_bytes = output_bytes
@@ -202,7 +241,7 @@ class JsCore:
             session = self._session
             if session is not None:
                 branch._bind_fetch()
-                branch._session = yield self._waits.call(lambda: _branch(session, branch._threads), JsLink.kill)
+                branch._session = yield self._waits.call(lambda: _branch(session, branch), JsLink.kill)
         finally:
             self._lock.release()
 
@@ -278,7 +317,7 @@ class JsCore:
         return self._lock
 
     def another(self) -> JsCore:
-        other = JsCore(self._waits, self._tools, self._output_bytes, self._network)
+        other = JsCore(self._waits, self._tools, self._output_bytes, self._network, self.processes)
         self._others.add(other)
         return other
 
@@ -301,7 +340,7 @@ class JsCore:
         if self._closed is not None:
             raise self._closed
         process: PrefixProcess = yield self._waits.call(
-            lambda: start_prefix(wasm=wasm, sessions=sessions), PrefixProcess.kill
+            lambda: self.processes.start_prefix(wasm=wasm, sessions=sessions), PrefixProcess.kill
         )
         prefix = PrefixCore(process, functions, frozenset(values), self._output_bytes, self._threads, self._waits)
         self._prefixes.add(prefix)
@@ -348,9 +387,9 @@ class JsCore:
             session.kill()
 
 
-def _branch(session: JsLink, threads: Threads) -> JsLink:
+def _branch(session: JsLink, branch: JsCore) -> JsLink:
     """A copy of a session that waits for its next run. Raises SandboxError."""
     try:
-        return session.branch(threads)
-    except NoEngine as error:
+        return session.branch(branch.processes.copy, branch._threads)
+    except EngineUnavailable as error:
         raise SandboxError(f"the sandbox could not be forked, because of its interpreter: {error}") from error

@@ -6,7 +6,7 @@ import asyncio
 import socket
 import threading
 import time
-from collections.abc import Awaitable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 
@@ -17,10 +17,10 @@ from belljar.api.dialogue import Run
 from belljar.api.errors import SandboxClosed
 from belljar.api.js_dialogue import JsDialogue
 from belljar.api.owner_host import owned
-from belljar.api.sockets_host import receive_without_blocking, writable
+from belljar.api.sockets_host import receive_without_blocking
 from belljar.engines.owner.js_prefix_host import PrefixProcess
 from belljar.engines.owner.template_host import EngineProcess
-from belljar.lockdown.polling_host import Readiness
+from belljar.lockdown.polling_host import Readiness, writable
 
 _CHUNK = 256 << 10
 GRACE = 0.5
@@ -44,10 +44,10 @@ class JsLink:
         receive_without_blocking(self._connection)
         owned.add(self)
 
-    def branch(self, threads: Threads) -> JsLink:
+    def branch(self, copy: Callable[[EngineProcess], EngineProcess], threads: Threads) -> JsLink:
         """A link to a copy of the process, which waits for its next run. Raises EngineUnavailable."""
         assert isinstance(self.process, EngineProcess)
-        twin = JsLink(self.process.copy(), 0, threads)
+        twin = JsLink(copy(self.process), 0, threads)
         twin.dialogue = self.dialogue.branch()
         return twin
 

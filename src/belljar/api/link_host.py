@@ -24,14 +24,14 @@ from belljar.api.asks import Asks
 from belljar.api.await_host import Threads
 from belljar.api.core import Conversation, Pending
 from belljar.api.engines_host import ENGINES_MAX, EngineBroker, Opening
-from belljar.api.errors import SandboxClosed, SandboxError
+from belljar.api.errors import ENDED, EndedError, SandboxClosed
 from belljar.api.forking import check_origin, fork_link
 from belljar.api.offers import FileAnswer, Offers, answer_frame
 from belljar.api.outgoing import UNTAKEN_MAX, Outgoing
 from belljar.api.request import GRACE, NOT_TAKEN, STOPPED
-from belljar.api.sockets_host import Poller, receive_without_blocking, send_some, unread_bytes, writable
+from belljar.api.sockets_host import Poller, receive_without_blocking, send_some, unread_bytes
 from belljar.api.stepper import finish
-from belljar.lockdown.polling_host import readable
+from belljar.lockdown.polling_host import readable, writable
 from belljar.owner.handle_host import WorkerHandle
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class Link:
         self._more = False
         """Whether there may be frames that were received and not taken yet."""
         self._reader: threading.Thread | None = None
-        self._gone: SandboxError | None = None
+        self._gone: EndedError | None = None
         self.last_fork: Pending | None = None
         self._limits = limits
         self.threads = Threads()
@@ -94,6 +94,9 @@ class Link:
         self._queue_lock = threading.Lock()
         self._send_lock = threading.Lock()
         self._forking = threading.Lock()
+        self._released = threading.Event()
+        """Set unless frames are held back."""
+        self._released.set()
 
     # What the worker asks for.
 
@@ -106,7 +109,7 @@ class Link:
     def open_engine(self, opening: Opening) -> None:
         def open_() -> None:
             frame, fds = self.engines.open(opening)
-            with suppress(SandboxError):  # the sandbox ended, and its engines with it
+            with suppress(*ENDED):  # the sandbox ended, and its engines with it
                 self.send(frame, fds)
 
         self._openers.start(open_)
@@ -120,7 +123,7 @@ class Link:
     def _call(self, number: int, work: Callable[[], Plain], ended: Callable[[], None]) -> None:
         def run() -> None:
             answer = answer_frame(number, work())
-            with suppress(SandboxError):  # the sandbox ended while its tool was at work
+            with suppress(*ENDED):  # the sandbox ended while its tool was at work
                 self.send(answer)
             ended()
 
@@ -137,10 +140,27 @@ class Link:
             link.serve_in_background()  # what goes on without a caller here goes on there
         return link
 
-    def twin(self, worker: WorkerHandle, conversation: Conversation, offers: Offers) -> Link:
-        link = Link(worker, conversation, self._limits, offers)
-        link.engines.start_companion = self.engines.start_companion
-        return link
+    def hold_back(self, frame: bytes) -> None:
+        """Send a frame, and none that follows it until `release`. Raises SandboxError."""
+        with self._queue_lock:
+            if self._gone is not None:
+                raise self._gone
+            self._released.clear()
+            self._outgoing.put(frame)
+            self._outgoing.hold()
+        self._flush()
+
+    def release(self, frame: bytes) -> None:
+        """Send what was held back, after this frame. Nothing if it is over."""
+        with self._queue_lock:
+            if self._gone is None:
+                self._outgoing.release(frame)
+        self._released.set()
+        if self._gone is None:
+            self._flush()
+
+    def twin(self, worker: WorkerHandle, conversation: Conversation, offers: Offers | None = None) -> Link:
+        return Link(worker, conversation, self._limits, offers)
 
     def wait_readable(self, fd: int, deadline: float) -> bool:
         return readable(fd, max(0.0, deadline - time.monotonic()))
@@ -213,6 +233,9 @@ class Link:
             if left <= 0:
                 self.fail(SandboxClosed(NOT_TAKEN))
                 continue
+            if not self._outgoing:
+                self._released.wait(left)
+                continue
             writable(self.worker.connection, left)
             self._flush()
 
@@ -251,7 +274,7 @@ class Link:
 
     def patience(self, wall_seconds: float | None = None) -> float:
         """The (monotonic) time by which a worker that is asked now must have answered; by its own limit, or this."""
-        return time.monotonic() + (wall_seconds or self._limits.wall_seconds) + GRACE
+        return time.monotonic() + (wall_seconds or self._limits.wall_seconds) + GRACE + self.worker.grace
 
     def expect(self, ready: Callable[[], bool], deadline: float | None = None) -> None:
         """Wait until it is so; a worker that lets the deadline pass is ended. Raises SandboxError."""
@@ -389,7 +412,7 @@ class Link:
             del self._waiters[woken]
             woken.release()
 
-    def fail(self, error: SandboxError) -> None:
+    def fail(self, error: EndedError) -> None:
         """End the worker; whoever waits for it, now or later, is told this reason. The first counts."""
         with self._lock, self._queue_lock:
             if self._gone is not None:
@@ -397,6 +420,7 @@ class Link:
             self._gone = error
             unsent = self._outgoing.clear()
         _close(unsent)
+        self._released.set()
         self._ring()
         self.worker.end()
         self.engines.close()
@@ -442,7 +466,7 @@ class Link:
                     continue
                 try:
                     self._receive(0.0)
-                except SandboxError:
+                except ENDED:
                     return
                 finally:
                     self._stop_reading()
@@ -468,6 +492,7 @@ class Link:
 
     def close(self) -> None:
         self.fail(SandboxClosed("the sandbox was closed"))
+        self.worker.wait_ended()
 
     def disown(self, error: SandboxClosed) -> None:
         """See `Owned.disown`. Locks may be held by threads that are not in this process."""

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from msgspec import Struct, structs
 
 from belljar.abi.paths import fsdecode
+from belljar.abi.signals import Signal
+from belljar.abi.wire import Exited
 from belljar.api.dialogue import Engine
 from belljar.api.errors import NotOnThisTier, SandboxCreationError
 from belljar.api.image import account_of, root_source
@@ -88,6 +90,24 @@ def start_native(settings: Settings, start: NativeStart) -> NativeWorker:
             needs_cgroup=not settings.require.isdisjoint(ON_DEMAND),
         )
     )
+
+
+def watch_memory(link: Link | AsyncLink, settings: Settings) -> None:
+    """Have a command name the limit if it ended because the memory of all was used up, where that can be known."""
+    cgroup = link.worker.cgroup
+    if cgroup is None:
+        return
+    seen = 0
+
+    def review(exited: Exited) -> Exited:
+        nonlocal seen
+        before, seen = seen, cgroup.killed()
+        killed = exited.signal == Signal.KILL or exited.code == 128 + Signal.KILL  # a shell says so of what it ran
+        if seen == before or not killed or exited.limit is not None:
+            return exited
+        return structs.replace(exited, limit="memory_bytes", allowed=settings.limits.memory_bytes)
+
+    link.conversation.review = review
 
 
 def serve_mounts(link: Link | AsyncLink, settings: Settings) -> None:

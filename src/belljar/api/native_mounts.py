@@ -12,7 +12,7 @@ from belljar.abi.paths import basename, dirname, fsdecode, fsencode, join, norma
 from belljar.abi.wire import LIST_PAGE
 from belljar.api.clock_host import monotonic, wall_time
 from belljar.api.errors import FileError, SandboxError
-from belljar.api.mounts import AGENT
+from belljar.api.mounts import AGENT, Mount
 from belljar.api.offers import Offers
 from belljar.kernel.fs.memory import MemoryServer
 from belljar.kernel.fs.overlay import OverlayServer
@@ -31,6 +31,9 @@ CACHE_ENTRIES: Final = 20_000
 """Of one mounted directory of the host. The kernel keeps contents, too."""
 _UNCHANGING: Final = frozenset({"archive", "stored"})
 """Kinds of servers that nobody changes."""
+
+
+_MEMORY: Final = ("/run", "/tmp", "/dev/shm")
 
 
 def _now() -> int:
@@ -63,10 +66,16 @@ class NativeMounts:
         limits: Limits,
         cwd: str,
         observe: Callable[[], Callable[[str, dict[str, Any]], None] | None],
+        *,
+        durable: bool = False,
     ) -> None:
+        """`durable`: the root outlives the sandbox, and no directory is made in it to mount on."""
+        self._durable = durable
         self._served = served
         self._cwd = cwd
         self._mounted: dict[str, list[Built]] = {}
+        self.trees: list[tuple[str, Mount]] = []
+        """What is mounted, in the order in which it was."""
         self._quota = Quota(limits.file_bytes, limits.files)
         self._observe = observe
 
@@ -102,11 +111,17 @@ class NativeMounts:
 
     def mount(self, path: str, recipe: object, read_only: bool, offers: Offers) -> Steps[None]:
         """The operation that mounts a recipe's tree at a path."""
-        from belljar.api.operations import Work, ask, check_answer, mkdir
+        from belljar.api.operations import Work, ask, check_answer, exists, mkdir
 
         built: Built = yield Work(lambda: self.build(recipe, offers))
         server = built.server
-        yield from mkdir(path, True)
+        if not self._durable or self._may_make(path):
+            yield from mkdir(path, True)
+        elif not (yield from exists(path)):
+            raise SandboxError(
+                f"can't mount at {path}: there is no such directory, and making it would change the root filesystem, "
+                "which is kept. Make it there first, or mount below /run or /tmp"
+            )
         try:
             value = yield from ask(path, "fuse", fsencode(path), server.root.mode, read_only)
         except FileError as error:
@@ -137,6 +152,11 @@ class NativeMounts:
 
         yield Work(serve)
 
+    def _may_make(self, path: str) -> bool:
+        """Whether a directory there is in memory, or in a tree that is mounted."""
+        place = normalise(path)
+        return any(place.startswith(f"{above}/") for above in (*_MEMORY, *self._mounted))
+
     def unmount(self, path: str) -> Steps[None]:
         from belljar.api.operations import Work, ask
 
@@ -144,6 +164,8 @@ class NativeMounts:
         place = self._place(path)
         if self._mounted.get(place):
             self._mounted[place].pop()
+        last = next((entry for entry in reversed(self.trees) if self._place(entry[0]) == place), None)
+        self.trees = [entry for entry in self.trees if entry is not last]
         yield Work(lambda: self._served.drop(place))
 
     def _place(self, path: str) -> str:

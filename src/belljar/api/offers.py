@@ -57,8 +57,10 @@ class Offers:
     `guard` is held while a server is at work: a sandbox and its branches use the same ones.
     """
 
-    def __init__(self, guard: Guard) -> None:
+    def __init__(self, guard: Guard, first: int = 0) -> None:
         self.guard = guard
+        self._first = first
+        """The number of the first file server: a sandbox on a server may be offered some by several clients."""
         self._exports: list[Export] = []
         self._opened: list[_Opened] = []
         self.share = ProcessorShare()
@@ -72,7 +74,7 @@ class Offers:
 
     def branch(self) -> Offers:
         """The same, for a branch of the sandbox."""
-        branch = Offers(self.guard)
+        branch = Offers(self.guard, self._first)
         with self.guard:
             branch._exports = [export.branch() for export in self._exports]
             branch._opened = self._opened.copy()
@@ -86,11 +88,11 @@ class Offers:
         self._exports.append(Export(server, self.report))
         if ours:
             self._opened.append(_Opened(server))
-        return len(self._exports) - 1
+        return self._first + len(self._exports) - 1
 
     def exported(self, number: int) -> Export | None:
         """What the sandbox asks for by this number."""
-        return self._exports[number] if 0 <= number < len(self._exports) else None
+        return self._exports[number - self._first] if 0 <= number - self._first < len(self._exports) else None
 
     def exports_any(self, kind: str) -> bool:
         """Whether a server of this kind is among what the sandbox may use."""
@@ -146,9 +148,9 @@ class Offers:
         if ask.operation != "file":
             return None
         target = ask.target
-        if not target.isdigit() or len(target) > 9 or int(target) >= len(self._exports) or len(ask.arguments) != 1:
+        export = self.exported(int(target)) if target.isdigit() and len(target) <= 9 else None
+        if export is None or len(ask.arguments) != 1:
             raise WireError("asked for a mount that was never offered")
-        export = self._exports[int(target)]
 
         def answer() -> FileAnswer:
             events: list[tuple[str, dict[str, Any]]] = []

@@ -318,6 +318,7 @@ def mount(path: AnyPath, tree: Mount, offers: Offers) -> Steps[None]:
     recipe = yield Work(lambda: tree.build(offers.export))
     if offers.native_mounts is not None:
         yield from offers.native_mounts.mount(path, recipe, tree.read_only, offers)
+        offers.native_mounts.trees.append((path, tree))
     else:
         yield from ask(path, "mount", fsencode(path), recipe, tree.read_only)
     for name, data, mode in tree.files:

@@ -19,7 +19,7 @@ _AT_ONCE: Final = 64
 class Outgoing:
     """A queue of frames, each with the descriptors that go with its first byte. Counts bytes; does no I/O."""
 
-    __slots__ = ("_frames", "_handed", "owed", "queued", "written")
+    __slots__ = ("_frames", "_handed", "_passing", "owed", "queued", "written")
 
     def __init__(self) -> None:
         self._frames: deque[tuple[memoryview, Sequence[int], bool]] = deque()
@@ -30,9 +30,23 @@ class Outgoing:
         """Bytes of answers that are not sent yet."""
         self._handed: deque[int] = deque()
         """Where frames with descriptors end, by the bytes queued until then."""
+        self._passing: int | None = None
+        """How many frames may still be sent, while others are held back."""
 
     def __bool__(self) -> bool:
-        return bool(self._frames)
+        return bool(self._frames) and self._passing != 0
+
+    def hold(self) -> None:
+        """Hold back all frames that are queued from now on."""
+        self._passing = len(self._frames)
+
+    def release(self, frame: bytes) -> None:
+        """Go on, with this frame first; after `clear` nothing is sent."""
+        if self._passing is None:
+            return
+        self._frames.insert(self._passing, (memoryview(frame), (), False))
+        self._passing = None
+        self.written -= len(frame)  # so that those held back are sent when `written` has come to where they were put
 
     def put(self, frame: bytes, fds: Sequence[int] = (), *, answer: bool = False) -> int:
         """Queue a frame; it is sent when `written` has come to what this returns."""
@@ -60,9 +74,10 @@ class Outgoing:
         data, fds, answer = self._frames[0]
         if fds:
             self._frames[0] = data, (), answer
+        most = _AT_ONCE if self._passing is None else min(_AT_ONCE, self._passing)
         if fds or len(self._frames) == 1:
             return [data], fds
-        return [data for data, _, _ in takewhile(lambda frame: not frame[1], islice(self._frames, _AT_ONCE))], ()
+        return [data for data, _, _ in takewhile(lambda frame: not frame[1], islice(self._frames, most))], ()
 
     def sent(self, count: int) -> None:
         """So much of `first()` was sent."""
@@ -75,6 +90,8 @@ class Outgoing:
                 self.owed -= part
             if part == len(data):
                 self._frames.popleft()
+                if self._passing is not None:
+                    self._passing -= 1
             else:
                 self._frames[0] = data[part:], (), answer
 
@@ -86,5 +103,5 @@ class Outgoing:
     def clear(self) -> list[int]:
         """Nothing more will be sent; gives the descriptors to close."""
         frames, self._frames = self._frames, deque()
-        self.owed = 0
+        self.owed, self._passing = 0, None
         return [fd for _, fds, _ in frames for fd in fds]

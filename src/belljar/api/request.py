@@ -10,7 +10,7 @@ from belljar.abi.limits import Limits
 from belljar.abi.paths import fsdecode, fsencode
 from belljar.abi.wire import Boot, Failure
 from belljar.api.core import Pending, Running
-from belljar.api.errors import FileError, SandboxError, printable
+from belljar.api.errors import ENDED, FileError, SandboxError, printable
 from belljar.api.results import ExecResult
 
 TIMEOUT_EXIT: Final = 124
@@ -164,7 +164,7 @@ def exec_result(
 def raise_failure(pending: Pending, path: str = "") -> None:
     """Turn a failed answer into the exception for it."""
     error = pending.error
-    if isinstance(error, SandboxError):
+    if isinstance(error, ENDED):
         raise error
     if isinstance(error, Failure):
         if error.errno:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import closing, nullcontext
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal, Self, Unpack, overload
 
@@ -21,7 +22,7 @@ from belljar.api.command import (
     start_from,
 )
 from belljar.api.core import Conversation
-from belljar.api.errors import SandboxCreationError, SnapshotError
+from belljar.api.errors import SandboxCreationError, SandboxError, SnapshotError
 from belljar.api.files import Files
 from belljar.api.forking import check_count
 from belljar.api.link_host import Link
@@ -35,19 +36,23 @@ from belljar.api.results import ExecResult, Info
 from belljar.api.settings import BASE, RestoreOptions, SandboxOptions, Settings
 from belljar.api.stepper import finish
 from belljar.api.usage_host import usage
-from belljar.api.workers import branch_settings, take_worker
+from belljar.api.workers import branch_settings, serve_programs, take_worker
 
 if TYPE_CHECKING:
+    from belljar.api.containers import Containers
     from belljar.api.durable import Cores, Durable
     from belljar.api.interpreter import Interpreter
     from belljar.api.interpreter_core import InterpreterCore
     from belljar.api.js import JsInterpreter
-    from belljar.api.js_core import JsCore
+    from belljar.api.js_core import JsCore, JsProcesses
     from belljar.api.ports_host import Connection, Exposed, Port
     from belljar.api.review import Applied, Changes
     from belljar.api.saved import Language
+    from belljar.api.services import Services
+    from belljar.api.shown_host import Shown
     from belljar.api.snapshot import Snapshot
     from belljar.api.state import State
+    from belljar.ninep.serve_host import Exported
     from belljar.store.store import Store
 
 OnOutput = Callable[[bytes], object]
@@ -76,6 +81,10 @@ class Sandbox:
             from belljar.api.native import native_settings
 
             self._begin(native_settings(options), None)
+        elif options.get("tier") == "microvm":
+            from belljar.api.microvm import machine_settings
+
+            self._begin(machine_settings(options), None)
         elif options.get("native"):
             from belljar.api.companion import with_companion
 
@@ -111,6 +120,7 @@ class Sandbox:
         try:
             self._watch_events()
             self._run(operations.set_up(settings, self._link.offers))
+            self._boot_services(stored=True)
             self._serve_offers()
         except BaseException:
             self.close()
@@ -118,29 +128,36 @@ class Sandbox:
 
     def _begin(self, settings: Settings, state: State | None) -> None:
         """Take a worker and make it the sandbox that was asked for, from a snapshot if there is a state."""
-        worker = take_worker(settings)
-        self._assemble(settings, Link(worker, Conversation(), settings.limits), state)
+        self._assemble(settings, self._open_link(settings), state)
         try:
-            self._link.send(self._conversation.message(settings.boot(worker.env)))
+            self._boot()
             if settings.require:
                 settings.check_layers(self._layers())
             self._watch_events()
-            if settings.native is not None:
-                from belljar.api.native import serve_mounts, serve_network
-
-                serve_network(self._link)
-                serve_mounts(self._link, settings)
+            if settings.runs_programs:
+                serve_programs(self._link, settings)
             if state is None and settings.checkpoint is None:
                 self._run(operations.set_up(settings, self._link.offers))
             else:
                 self._run(self._durable.set_up())
                 self._durable.load_variables()
+            self._boot_services(stored=state is not None)
             self._serve_offers()
             if isinstance(settings.checkpoint, float):
                 self._stop_keeping = repeat(settings.checkpoint, self, Sandbox._keep)
         except BaseException:
             self.close()
             raise
+
+    def _open_link(self, settings: Settings) -> Link:
+        return Link(take_worker(settings), Conversation(), settings.limits)
+
+    def _boot(self) -> None:
+        self._link.send(self._conversation.message(self._settings.boot(self._link.worker.env)))
+
+    def _sibling(self) -> Self:
+        """A sandbox at the same place, still to be made."""
+        return type(self).__new__(type(self))
 
     @cached_property
     def python(self) -> Interpreter:
@@ -161,10 +178,32 @@ class Sandbox:
             tools=settings.functions(),
             output_bytes=settings.limits.output_bytes,
             network=None if access is None else lambda: access.gate(link.conversation.observe),
+            processes=self._js_processes(),
         )
         if self._link.closed:
             js.close()
         return js
+
+    @property
+    def services(self) -> Services:
+        """Programs that the sandbox keeps running, as files in its /etc/init say."""
+        from belljar.api.services import Services
+
+        self._settings.check_possible("services")
+        self._link.serve_in_background()  # what they are started with may be asked for at any time
+        return Services(self._run)
+
+    @property
+    def containers(self) -> Containers:
+        """Containers inside the sandbox, with files, processes, network and limits of their own."""
+        from belljar.api.containers import Containers
+
+        self._settings.check_possible("containers")
+        link = self._link
+        return Containers(self._run, self.exec, self.spawn, link.offers, self._settings.store, link.serve_in_background)
+
+    def _js_processes(self) -> JsProcesses | None:
+        return None  # this machine's own
 
     @cached_property
     def _durable(self) -> Durable:
@@ -177,10 +216,11 @@ class Sandbox:
     def _assemble(self, settings: Settings, link: Link, state: State | None) -> None:
         self._settings = settings
         self._link = link
-        settings.offer_companion(link.engines)
+        settings.offer_companion(link)
         self._state = state
         self._stop_keeping = _nothing
         self._exposed: list[Exposed] = []
+        self._shown: list[Shown | Exported] = []
         self._applied: Applied = set()
         owned.add(link)
         self.files = Files(self._run, lambda: self._link)
@@ -193,6 +233,14 @@ class Sandbox:
 
             events = Events(self._settings.name, self._settings.on_event, self._conversation)
             self._link.send(events.watch_files())
+
+    def _boot_services(self, *, stored: bool) -> None:
+        if self._settings.may_have_services(stored=stored):
+            from belljar.api import services  # few sandboxes have any
+
+            if self._run(services.boot()):
+                self._conversation.left = True
+                self._link.serve_in_background()
 
     def _serve_offers(self) -> None:
         if self._link.offers or self._settings.on_event is not None:
@@ -374,19 +422,24 @@ class Sandbox:
         one that is at work there is no copy, and the branch's says so.
 
         With `durable`, and on the native tier, they are new sandboxes from one snapshot: files and variables, but no
-        processes.
+        processes. On the microvm tier mounted trees are mounted anew, as they were given, and connections are cut.
 
         >>> sandbox.files.write("state", "common")
         >>> branch = sandbox.fork()
         >>> branch.exec("echo mine > state"), sandbox.files.read("state")
         """
+        check_count(count)
         branches: list[Self] = []
+        point = None
         try:
-            point = finish(self._durable.snapshot(None, None)) if check_count(count) and durable else None
-            if self._settings.native is not None:
-                point = point or finish(self._durable.branch())
-            for _ in range(count):
-                branch = type(self).__new__(type(self))
+            if durable:
+                point = finish(self._durable.snapshot(None, None))
+            elif self._settings.machine is not None:
+                self._fork_machine(count, branches)
+            elif self._settings.runs_programs:
+                point = finish(self._durable.branch())
+            while len(branches) < count:
+                branch = self._sibling()
                 if point is not None:
                     branch._begin(branch_settings(self._settings, point), point.start())
                     branches.append(branch)
@@ -400,6 +453,29 @@ class Sandbox:
                 branch.close()
             raise
         return branches[0] if count == 1 else branches
+
+    def _fork_machine(self, count: int, branches: list[Self]) -> None:
+        """The machine at one moment, as many; the interpreters that were used."""
+        from belljar.api import machine_fork
+
+        python = self.python.quiesced() if "python" in self.__dict__ else nullcontext()
+        with self._durable.lock, python as state, closing(finish(machine_fork.save_machine(self._link))) as saved:
+            trees = machine_fork.mounted_trees(self._link)
+            for _ in range(count):
+                settings = machine_fork.branch_settings(self._settings, saved)
+                kept = () if state is None else state.jobs
+                link = finish(machine_fork.branch_link(self._link, settings, saved, kept))
+                branch = self._sibling()
+                branch._assemble(settings, link, self._durable.state.branch())
+                branches.append(branch)
+                branch._watch_events()
+                serve_programs(link, settings)
+                branch._run(machine_fork.set_up_branch(settings, trees, link.offers))
+                if state is not None:
+                    branch.python.adopt(state)
+                if "js" in self.__dict__:
+                    self.js.branch_into(branch.js)
+                branch._serve_offers()
 
     def _fork_into(self, branch: Self) -> None:
         """The worker, and the interpreters that were used."""
@@ -443,7 +519,12 @@ class Sandbox:
 
     def pause(self) -> str:
         """Keep everything and close; gives the ref for `resume`. If it has a `name`, that will do as well."""
-        ref = finish(self._durable.pause())
+        self._stop_services()
+        try:
+            ref = finish(self._durable.pause())
+        except SandboxError:
+            self._boot_services(stored=True)
+            raise
         self.close()
         return ref
 
@@ -494,6 +575,32 @@ class Sandbox:
     def unmount(self, path: AnyPath) -> None:
         self._run(operations.unmount(path, self._link.offers))
 
+    def mount_on(self, directory: AnyPath, path: AnyPath = "/") -> Shown:
+        """Show the sandbox's files at a directory of this machine, read-only and as they are at each moment, for you
+        alone; until the result is closed, or the sandbox is. FileError, MountError (a SandboxError).
+
+        >>> with sandbox.mount_on("./shown", "/workspace"):
+        ...     subprocess.run(["diff", "-r", "shown", "project"])
+        """
+        from belljar.api.shown_host import Shown
+
+        shown = Shown(self._run, directory, path, self._settings)
+        self._shown.append(shown)
+        return shown
+
+    def export(self, socket: AnyPath, path: AnyPath = "/") -> Exported:
+        """Serve the sandbox's files by 9P2000.L on a Unix socket of this machine, read-only and as they are at each
+        moment, to you alone; until the result is closed, or the sandbox is. FileError, ExportError (a SandboxError).
+
+        >>> with sandbox.export("/tmp/files.sock", "/workspace"):
+        ...     subprocess.run(["diodcat", "-s", "/tmp/files.sock", "report.txt"])
+        """
+        from belljar.api.exported_host import export_tree
+
+        exported = export_tree(self._run, socket, path, self._settings)
+        self._shown.append(exported)
+        return exported
+
     def port(self, number: int) -> Port:
         """A port on which a program inside listens: `.get("/")` and the like for web servers, `.connect()` for bytes.
 
@@ -532,8 +639,20 @@ class Sandbox:
         return {**told, **usage(self._link.pids()), **self._link.offers.network_stats()}
 
     def close(self) -> None:
-        """End every process and release everything. Idempotent."""
+        """Stop services, end every process and release everything. Idempotent."""
         self._stop_keeping()
+        self._stop_services()
+        self._let_go()
+
+    def _stop_services(self) -> None:
+        if self._conversation.left and not self._settings.runs_programs and not self._link.closed:
+            from belljar.api import services
+
+            finish(services.shut_down(self._link))
+
+    def _let_go(self) -> None:
+        while self._shown:
+            self._shown.pop().close()
         self._link.close()
         while self._exposed:
             self._exposed.pop().close()
@@ -551,7 +670,8 @@ class Sandbox:
     def __del__(self) -> None:
         link = getattr(self, "_link", None)
         if link is not None:
-            self.close()
+            self._stop_keeping()
+            self._let_go()
 
     def __repr__(self) -> str:
-        return f"<Sandbox {self._settings.name}{' (closed)' if self.closed else ''}>"
+        return f"<{type(self).__name__} {self._settings.name}{' (closed)' if self.closed else ''}>"

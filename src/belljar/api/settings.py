@@ -23,12 +23,15 @@ from belljar.lockdown.layers import ON_DEMAND, missing
 from belljar.owner.handle_host import CgroupUnavailable, WorkerHandle
 
 if TYPE_CHECKING:
+    from belljar.api.async_link_host import AsyncLink
     from belljar.api.companion import NativeGrant
     from belljar.api.dialogue import Engine
-    from belljar.api.engines_host import EngineBroker
     from belljar.api.events import Event, OnEvent
     from belljar.api.image import Image
+    from belljar.api.link_host import Link
+    from belljar.api.microvm import MachineStart
     from belljar.api.native import NativeStart
+    from belljar.api.rootfs import Rootfs
     from belljar.api.tools import Tool
     from belljar.net.network import Network
     from belljar.store.store import Store
@@ -38,6 +41,8 @@ _HOSTNAME: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,63})")
 NODE_MODULES: Final = "/node_modules"
 """Where `require` and `import` look last, from every directory."""
 _TIERS: Final = ("virtual", "native", "microvm")
+UNITS: Final = "/etc/init"
+"""The directory with the descriptions of services."""
 BASE: Final = "base"
 """The name of the image that every sandbox without another one has."""
 _KINDS: Final[dict[str, type]] = {
@@ -54,11 +59,29 @@ _KINDS: Final[dict[str, type]] = {
 _NAMED: Final = {Mapping: "a dict", Callable: "a function", str: "a str", Limits: "Limits(...)"}
 
 
-class RestoreOptions(TypedDict, total=False):
+MACHINE_OPTIONS: Final = ("rootfs", "cpus", "memory_mib", "accel")
+
+
+class MachineOptions(TypedDict, total=False):
+    """Arguments that only tier="microvm" takes."""
+
+    rootfs: Rootfs | None
+    """Its root filesystem: the built-in system, unless told, with changes in the machine's memory."""
+    cpus: int
+    memory_mib: int
+    accel: str
+    """"kvm", "tcg" (emulation), or "auto": KVM where a machine boots with it."""
+
+
+class RestoreOptions(MachineOptions, total=False):
     """The arguments of `Sandbox.restore` beside the snapshot and its store."""
 
     tier: str
-    """"virtual" (the default), or "native": real programs of an image, in namespaces of this machine's kernel."""
+    """"virtual" (the default); "native": real programs of an image, in namespaces of this machine's kernel; "microvm":
+    real programs on a kernel of their own, in a virtual machine."""
+    image: Image | str | None
+    """The files and settings it begins with: an `Image` that was built, its name or its digest. A snapshot has its own;
+    one of the virtual tier that goes on natively takes the programs of an image."""
     files: Mapping[str, FileContents]
     """Initial files: str, bytes or (bytes, mode)."""
     mounts: Mapping[str, Mount]
@@ -88,8 +111,6 @@ class SandboxOptions(RestoreOptions, total=False):
 
     store: Store | None
     """Where its snapshots are kept, and its image is looked up: the user's own store unless told."""
-    image: Image | str | None
-    """The files and settings it begins with: an `Image` that was built, its name or its digest."""
     native: Iterable[str]
     """Programs of the image that run natively, on the files of this virtual sandbox: their names, or "*" for all,
     and for programs that are built inside. Without an image they are this machine's own."""
@@ -117,10 +138,16 @@ class Settings(Struct, frozen=True):
     image: str = BASE
     native: NativeStart | None = None
     """How to start it, if its tier is "native"."""
+    machine: MachineStart | None = None
+    """The same, if its tier is "microvm"."""
+    place: str = ""
+    """The tier of a sandbox on a server, which has started it."""
     grant: NativeGrant | None = None
     """The programs that run natively in a virtual sandbox."""
     seed: bytes = b""
     """Of a sandbox that builds an image: see `Boot`."""
+    passive: bool = False
+    """Whether its services are not started: it is the template of others, or builds an image."""
 
     @classmethod
     def check(cls, options: SandboxOptions) -> Self:
@@ -136,9 +163,9 @@ class Settings(Struct, frozen=True):
         tier, user = options.get("tier", "virtual"), options.get("user", "agent")
         if tier not in _TIERS:
             raise ValueError(f"there is no tier {tier!r}: choose from {', '.join(_TIERS)}")
-        if tier == "microvm":
-            raise SandboxCreationError(f"tier {tier!r} is not in this version of belljar; use tier='native'")
-        if tier == "native":  # a new one is checked without its tier
+        if found := [f"{name}=" for name in MACHINE_OPTIONS if name in options]:
+            raise TypeError(f"{', '.join(found)}: give tier='microvm', too: only machines have that")
+        if tier in ("native", "microvm"):  # a new one is checked without its tier
             raise NotOnThisTier("going on from a snapshot", tier, "virtual")
         if options.get("image", BASE) != BASE:
             raise TypeError("image= is for a new sandbox: one that goes on from a snapshot has that one's files")
@@ -188,21 +215,44 @@ class Settings(Struct, frozen=True):
 
     def plain(self) -> Self:
         """Those of a template for sandboxes like this one: without what a sandbox gets after it was booted."""
-        return structs.replace(self.branch(), files=(), mounts=(), tools=(), network=None, on_event=None, grant=None)
+        return structs.replace(
+            self.branch(), files=(), mounts=(), tools=(), network=None, on_event=None, grant=None, passive=True
+        )
 
     def boot_key(self) -> tuple[object, ...]:
         """What a worker was booted with: equal for sandboxes that can have one template."""
         return tuple(sorted(self.env.items())), self.cwd, self.user, self.hostname, self.limits
 
+    def may_have_services(self, *, stored: bool) -> bool:
+        """Whether there may be services to start: it has files of an image or a snapshot, or descriptions of them."""
+        if self.runs_programs or self.passive:
+            return False
+        near = [path for path, _, _ in self.files] + [path for path, _ in self.mounts]
+        return stored or any(path.startswith(UNITS) or UNITS.startswith(path.rstrip("/") + "/") for path in near)
+
     @property
     def tier(self) -> str:
-        return "virtual" if self.native is None else "native"
+        if self.place:
+            return self.place
+        return "microvm" if self.machine is not None else "virtual" if self.native is None else "native"
+
+    @property
+    def runs_programs(self) -> bool:
+        """Whether commands are real programs, started by the agent."""
+        return self.tier != "virtual"
+
+    def report(self, kind: str, details: dict[str, Any]) -> None:
+        """Tell the owner of something that happened to its storage."""
+        if self.on_event is not None:
+            from belljar.api.events import Event
+
+            self.on_event(Event(kind, wall_time(), self.name, details))
 
     def python(self) -> Engine:
         """The kind of interpreter that `sandbox.python` is."""
         from belljar.api.dialogue import PYTHON  # most sandboxes have none
 
-        if self.native is None:
+        if not self.runs_programs:
             return PYTHON
         from belljar.api.native import native_python
 
@@ -210,7 +260,7 @@ class Settings(Struct, frozen=True):
 
     def check_possible(self, call: str) -> None:
         """Refuse a call that only the virtual tier has. NotOnThisTier."""
-        if self.native is not None:
+        if self.runs_programs:
             raise NotOnThisTier(call, self.tier, "virtual")
 
     def boot(self, env: Mapping[str, str] | None = None) -> Boot:
@@ -226,17 +276,16 @@ class Settings(Struct, frozen=True):
         lacks = missing(layers, self.tier)
         return Info(self.name, self.tier, tuple(layers), self.image, self.created, _describe_js(), lacks)
 
-    def offer_companion(self, engines: EngineBroker) -> None:
+    def offer_companion(self, link: Link | AsyncLink) -> None:
         """Have the sandbox's companion started when its worker asks for it, if it may run native programs."""
-        grant = self.grant
-        if grant is not None:
+        if self.grant is not None:
             from belljar.api.companion import start_for
 
-            engines.start_companion = lambda options: start_for(self, grant, options)
+            link.engines.start_companion = lambda options: start_for(link, self, options)
 
     def confine(self, worker: WorkerHandle) -> None:
         """The layers that are only put up when they are required. IsolationUnavailable."""
-        if self.native is None and not self.require.isdisjoint(ON_DEMAND):
+        if not self.runs_programs and not self.require.isdisjoint(ON_DEMAND):
             try:
                 worker.confine(self.limits.memory_bytes + OVERHEAD)
             except CgroupUnavailable as error:

@@ -46,15 +46,6 @@ def unread_bytes(connection: socket.socket) -> int:
         return 0  # it is closed
 
 
-def writable(connection: socket.socket, seconds: float | None) -> bool:
-    """Whether there is room to send within so many seconds."""
-    if sys.platform == "win32":
-        return bool(select.select([], [connection], [], seconds)[1])
-    poll = select.poll()
-    poll.register(connection, select.POLLOUT)
-    return bool(poll.poll(in_milliseconds(seconds)))
-
-
 class Poller:
     """Waits for a connection, and to receive from other sockets. For one thread at a time."""
 

@@ -12,6 +12,7 @@ from belljar.abi.capture import PIECE_BYTES, Begun, CapturedTree, Record
 from belljar.abi.errors import SnapshotError
 from belljar.abi.flags import NAME_MAX, PATH_MAX, S_IFMT, S_IFREG
 from belljar.abi.limits import Limits
+from belljar.abi.native import SYSTEM
 from belljar.abi.paths import fsdecode, fsencode, normalise
 from belljar.api.captured_tree import TreeTable, nonsense
 from belljar.api.clock_host import wall_time
@@ -41,7 +42,7 @@ from belljar.store.snapshot import (
 )
 from belljar.store.store import Objects, Store
 from belljar.store.stored_tree import LISTINGS, StoredTree
-from belljar.store.tree import encode_directory, links_of
+from belljar.store.tree import Kind, decode_directory, encode_directory, links_of
 
 _BATCH_BYTES: Final = 16 << 20
 _PIECES_MAX: Final = 1 << 20
@@ -64,9 +65,15 @@ HOST: Final = b"native host"
 """What the record of a snapshot says of a native sandbox; of one whose programs are the machine's own."""
 
 
-def is_native(record: SnapshotRecord) -> bool:
-    """Whether a snapshot is of a native sandbox."""
-    return record.config in (NATIVE, HOST)
+MACHINE: Final = "microvm"
+"""What it begins with for a machine: numbers of processors and mebibytes, and the built-in system follow."""
+
+
+def tier_of(record: SnapshotRecord) -> str:
+    """The tier of the sandbox that a snapshot is of."""
+    if record.config in (NATIVE, HOST):
+        return "native"
+    return "microvm" if record.config.startswith(MACHINE.encode()) else "virtual"
 
 
 class Origin(Struct, frozen=True):
@@ -129,7 +136,7 @@ class State:
         """The store that has everything in the tables; None while a snapshot is made, and if that was not done."""
         self.exports: dict[int, Tree] = {}
         """Trees of the origin, by the number that the sandbox asks for each by."""
-        self.read: Callable[[Objects], Captured] | None = None
+        self.read: Callable[[Objects], Steps[Captured]] | None = None
         """Reads the files of a sandbox that does not capture them itself."""
 
     def branch(self) -> State:
@@ -151,9 +158,7 @@ class State:
         """The trees of the sandbox as they are now."""
         yield Work(lambda: self.prepare(objects))
         if (read := self.read) is not None:
-            yield from ask("", "stats")  # it lives
-            found: Captured = yield Work(lambda: read(objects))
-            return found
+            return (yield from read(objects))
         # Its own from here on: a capture that fails or is cancelled leaves no tables, whatever still works on them.
         tables, mark = self._tables, self._mark
         self._tables = {}
@@ -410,7 +415,10 @@ def restore_trees(origin: Origin, state: State, settings: Settings, offers: Offe
     Gives the settings, with mounts that have the snapshot's changes.
     """
     given = check_mounts(origin, settings)
-    for tree in origin.record.trees:  # the root first
+    trees = origin.record.trees  # the root first
+    if tier_of(origin.record) != "virtual":
+        trees = yield Work(lambda: _own_trees(origin))
+    for tree in trees:
         path = fsdecode(tree.path)
         if tree.kind == "overlay":
             given[path] = _with_changes(given[path], path, origin, tree, state, offers)
@@ -425,6 +433,23 @@ def restore_trees(origin: Origin, state: State, settings: Settings, offers: Offe
         else:
             yield from ask(path, "mount", tree.path, recipe, False)
     return structs.replace(settings, mounts=tuple(given.items()))
+
+
+def _own_trees(origin: Origin) -> list[Tree]:
+    """The directories of a native sandbox's root that are not its image's, each as a tree of its own: those that are
+    have programs that this tier does not run.
+    """
+    root, *others = origin.record.trees
+    try:
+        [data] = origin.objects.read([root.digest])
+    except StoreError as error:
+        raise SnapshotError(f"the snapshot's files can't be read: {error}") from error
+    own = [each for each in decode_directory(data) if each.kind is Kind.DIRECTORY and each.parts[0] != _EMPTY]
+    return [
+        Tree(b"/" + each.name, "memory", each.parts[0], each.mode, each.uid, each.gid, each.mtime_ns, root.hard_links)
+        for each in own
+        if fsdecode(each.name) not in SYSTEM
+    ] + others
 
 
 def check_mounts(origin: Origin, settings: Settings) -> dict[str, Mount]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 if TYPE_CHECKING:
     from belljar.api.core import Conversation
+    from belljar.owner.handle_host import WorkerHandle
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -23,6 +24,8 @@ class Link(Protocol):
 
     conversation: Conversation
 
+    @property
+    def worker(self) -> WorkerHandle: ...
     @property
     def closed(self) -> bool: ...
     def send(self, frame: bytes, fds: Sequence[int] = ()) -> None: ...

@@ -13,6 +13,8 @@ from belljar.owner.handle_host import CgroupUnavailable, WorkerHandle, WorkerUna
 from belljar.owner.supervisor_host import replaying, shared
 
 if TYPE_CHECKING:
+    from belljar.api.async_link_host import AsyncLink
+    from belljar.api.link_host import Link
     from belljar.api.state import Point, State
 
 
@@ -22,6 +24,10 @@ def find_image(options: SandboxOptions) -> tuple[Settings, State | None]:
         from belljar.api.native import native_settings
 
         return native_settings(options), None
+    if options.get("tier") == "microvm":
+        from belljar.api.microvm import machine_settings
+
+        return machine_settings(options), None
     if options.get("native"):
         from belljar.api.companion import with_companion
 
@@ -34,6 +40,10 @@ def find_image(options: SandboxOptions) -> tuple[Settings, State | None]:
 def branch_settings(settings: Settings, point: Point) -> Settings:
     """Those of a new sandbox from a snapshot of another one."""
     branch = structs.replace(settings.branch(), files=())  # which it had; it may have changed or removed them
+    if settings.machine is not None:
+        from belljar.api import machine_state
+
+        return machine_state.branch_from(branch, point)
     if settings.native is None:
         return branch
     from belljar.api.native_state import branch_from
@@ -41,10 +51,29 @@ def branch_settings(settings: Settings, point: Point) -> Settings:
     return branch_from(branch, point.objects, point.digest, point.record)
 
 
+def serve_programs(link: Link | AsyncLink, settings: Settings) -> None:
+    """Serve what real programs get from their owner: a network, and mounted trees."""
+    if settings.machine is not None:
+        from belljar.api.microvm import serve_machine
+
+        serve_machine(link, settings)
+    elif settings.native is not None:
+        from belljar.api.native import serve_mounts, serve_network, watch_memory
+
+        serve_network(link)
+        serve_mounts(link, settings)
+        watch_memory(link, settings)
+
+
 def take_worker(settings: Settings) -> WorkerHandle:
     """Start what the settings ask for. SandboxCreationError, IsolationUnavailable, ImageError."""
     try:
-        if settings.native is None:
+        worker: WorkerHandle
+        if settings.machine is not None:
+            from belljar.api.microvm import start_machine
+
+            worker = start_machine(settings, settings.machine)
+        elif settings.native is None:
             worker = (replaying if settings.seed else shared).take(settings.limits.memory_bytes)
         else:
             from belljar.api.native import start_native

@@ -23,9 +23,9 @@ def main(process: Process, options: Options, operands: list[str]) -> int:
         raise UsageError("you must be root to change the host name", hint=False)
     name = process.hostname
     if options.addresses:
-        process.print(" ")
+        process.print(f"{process.space.address} ")
     elif options.address:
-        process.print("127.0.0.1")
+        process.print(process.space.address or "127.0.0.1")
     elif options.domain:
         process.print(name.partition(".")[2])
     else:

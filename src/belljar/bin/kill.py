@@ -68,7 +68,7 @@ def list_signals(process: Process, table: bool, specs: list[str]) -> int:
     status = 0
     for spec in specs:
         number = parse_signal(spec)
-        if number is None and spec.isdecimal() and 128 < int(spec) < 192:
+        if number is None and spec.isdecimal() and len(spec) == 3 and 128 < int(spec) < 192:
             number = int(spec) - 128
         if number is None:
             process.warn(f"unknown signal name {spec}")

@@ -53,9 +53,9 @@ def main(process: Process, options: Options, operands: list[str]) -> int:
         if options.foreground:
             child.deliver(signal)
         else:
-            process.kernel.signal_group(child.pgid, signal)
+            process.kernel.signal_group(child.pgid, signal, space=process.space)
             if signal not in (Signal.KILL, Signal.CONT):
-                process.kernel.signal_group(child.pgid, Signal.CONT)
+                process.kernel.signal_group(child.pgid, Signal.CONT, space=process.space)
 
     timers = []
     if duration:

@@ -13,6 +13,7 @@ from belljar.kernel.process import Process
 class Options:
     lazy: bool = flag("-l", "--lazy", "(ignored)")
     force: bool = flag("-f", "--force", "(ignored)")
+    system: bool = flag("--system", "for every command that is started from now on (takes root)")
 
 
 @utility("umount", Options)
@@ -22,7 +23,7 @@ def main(process: Process, options: Options, operands: list[str]) -> int:
     status = 0
     for path in operands:
         try:
-            process.parent_namespace().unmount(path)
+            (process.system_namespace() if options.system else process.parent_namespace()).unmount(path)
         except SysError as error:
             reason = "not mounted." if error.name == "EINVAL" else error.reason
             process.warn(f"{path}: {reason}")

@@ -35,20 +35,26 @@ def build_parser(start: Start | None = None, only: str = "") -> argparse.Argumen
     if not only:
         from belljar.cli import (
             bench_host,
+            browser_host,
             commands,
             doctor_host,
+            export_host,
             image_host,
             mcp_host,
             mount_host,
+            package_host,
+            pkg_host,
             prepare_host,
+            registry_host,
             serve_host,
             wasm_host,
         )
         from belljar.cli import snapshot as snapshots
         from belljar.cli import store as stores
 
-        kept = image_host, snapshots, stores, mount_host
-        for module in (*kept, doctor_host, prepare_host, bench_host, commands, mcp_host, serve_host, wasm_host):
+        kept = image_host, snapshots, stores, mount_host, export_host, package_host, registry_host, pkg_host
+        served = mcp_host, serve_host, wasm_host, browser_host
+        for module in (*kept, doctor_host, prepare_host, bench_host, commands, *served):
             module.add_to(subcommands)
     return parser
 

@@ -42,6 +42,8 @@ def add_to(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
 
 def run() -> int:
     from belljar.cli.screen_host import say
+    from belljar.engines.prepared_host import prepared
+    from belljar.engines.wire.tools import TOOLS
     from belljar.engines.worker.programs import find, names
 
     left = dict.fromkeys(names())
@@ -53,4 +55,6 @@ def run() -> int:
             del left[name]
             program = find(name)
             say(f"  {name:<12} {program.summary if program is not None else ''}".rstrip())
+    for kind in prepared():
+        say(f"{TOOLS[kind].title}:\n  {' '.join(TOOLS[kind].names)}")
     return 0

@@ -80,6 +80,7 @@ def examine() -> dict[str, Any]:
     native = attempt(
         _try_native, {"works": False, "layers": dict[str, bool](), "advice": "can't be tried"}, "native", []
     )
+    machine = attempt(_try_machine, {"works": False, "accel": "", "advice": "can't be tried"}, "microvm", [])
     return {
         "belljar": __version__,
         "python": platform.python_version(),
@@ -88,10 +89,12 @@ def examine() -> dict[str, Any]:
         "works": works,
         "forks": forks,
         "layers": {name: name in held for name in LAYERS},
-        "tiers": {"virtual": works, "native": native["works"], "microvm": False},
+        "tiers": {"virtual": works, "native": native["works"], "microvm": machine["works"]},
         "native": native,
+        "microvm": machine,
         "mount": attempt(_mount_advice, "can't be tried", "FUSE", problems),
         "engines": attempt(_engines, dict[str, Any](), "engines", problems),
+        "toolchain": attempt(_toolchain, dict[str, Any](), "toolchain", problems),
         "javascript": attempt(_javascript, "nothing", "JavaScript", problems),
         "packages": attempt(_packages, dict.fromkeys(PACKAGES, ""), "packages", problems),
         "problems": problems,
@@ -134,6 +137,24 @@ def _try_native() -> dict[str, Any]:
     return {"works": works, "layers": layers, "advice": "", "network": _network_advice()}
 
 
+def _try_machine() -> dict[str, Any]:
+    """Whether a sandbox in a machine runs a command, by what, and what to do if it does not."""
+    from belljar.api.errors import ImageError, SandboxError
+    from belljar.api.machine_disks import DEFAULT, builtin_disk
+    from belljar.api.sandbox import Sandbox
+    from belljar.vm.accel_host import choose_accel
+    from belljar.vm.parts_host import PartsUnavailable, find_parts
+
+    try:
+        parts = find_parts()
+        builtin_disk(DEFAULT)
+        with Sandbox(tier="microvm") as sandbox:
+            works = sandbox.exec("echo ok").stdout == "ok\n"
+        return {"works": works, "accel": choose_accel("auto", parts), "advice": ""}
+    except (PartsUnavailable, SandboxError, ImageError) as error:
+        return {"works": False, "accel": "", "advice": _told(error)}
+
+
 def _network_advice() -> str:
     """Advice for native sandboxes with a network; empty if they work."""
     from belljar.api.errors import SandboxError
@@ -169,6 +190,16 @@ def _engines() -> dict[str, Any]:
 
     return {
         engine.name: {"version": engine.version, "ready": engine.ready, "advice": engine.advice} for engine in look()
+    }
+
+
+def _toolchain() -> dict[str, Any]:
+    from belljar.engines.owner.tools_host import is_ready, size_of
+    from belljar.engines.wire.tools import TOOLS
+
+    return {
+        kind: {"title": tool.title, "ready": is_ready(tool), "bytes": size_of(tool), "licence": tool.licence}
+        for kind, tool in TOOLS.items()
     }
 
 
@@ -213,7 +244,10 @@ def show(report: dict[str, Any]) -> None:
     line(native["works"], "native", "a sandbox of real programs starts and runs a command", native["advice"])
     if native["works"]:
         line(not native["network"], "", "it can be given a network", native["network"])
-    line(False, "microvm", "not in this version")
+    machine = report["microvm"]
+    line(machine["works"], "microvm", "a sandbox with a kernel of its own starts and runs a command", machine["advice"])
+    if machine["works"]:
+        line(machine["accel"] == "kvm", "", "its processors are the machine's own (KVM); else they are emulated")
     line(not report["mount"], "mount", "snapshots and images can be shown as directories", report["mount"])
     say("\nWalls around a sandbox")
     for name, meaning in LAYERS.items():
@@ -228,6 +262,13 @@ def show(report: dict[str, Any]) -> None:
     for name, engine in report["engines"].items():
         line(engine["ready"], name, engine["version"] or "not installed", engine["advice"])
     say(f"       {'':<13} JavaScript runs on {report['javascript']}")
+    say("\nToolchain")
+    tools = report["toolchain"]
+    for tool in tools.values():
+        line(tool["ready"], tool["title"], f"{tool['bytes'] >> 20} MB" if tool["bytes"] else "not prepared")
+    ready = all(tool["ready"] for tool in tools.values())
+    arrow = f"       {'':<13} {bad}->{end} "
+    say(arrow + ("remove it with: belljar prepare toolchain --remove" if ready else "belljar prepare toolchain"))
     say("\nPackages")
     for name, version in report["packages"].items():
         line(bool(version), name, version or "not installed", "" if version else PACKAGES[name])

@@ -11,6 +11,7 @@ from belljar.cli.snapshot import add_store_options, say_json, size_text, store_o
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable
+    from types import ModuleType
 
     from belljar.api.image import Image, Progress
     from belljar.store.store import Store
@@ -111,10 +112,20 @@ def _read_recipe(arguments: argparse.Namespace, store: Store) -> tuple[Image, st
 
 def _run_recipe(path: str) -> Image:
     """Run the user's own program; it sets `image`."""
+    from belljar.abi.errors import ImageError
+    from belljar.api.image import Image
+
+    image = getattr(run_file(path), "image", None)
+    if not isinstance(image, Image):
+        raise ImageError(f"{path}: set `image` to an Image")
+    return image
+
+
+def run_file(path: str) -> ModuleType:
+    """Run the user's own program; gives what it defines. ImageError."""
     from importlib.util import module_from_spec, spec_from_file_location
 
     from belljar.abi.errors import ImageError
-    from belljar.api.image import Image
 
     spec = spec_from_file_location("recipe", os.path.abspath(path))
     if not os.path.isfile(path) or spec is None or spec.loader is None:
@@ -125,10 +136,7 @@ def _run_recipe(path: str) -> Image:
         spec.loader.exec_module(recipe)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - the user's own program
         raise ImageError(_mistake(path, error)) from None
-    image = getattr(recipe, "image", None)
-    if not isinstance(image, Image):
-        raise ImageError(f"{path}: set `image` to an Image")
-    return image
+    return recipe
 
 
 def _mistake(path: str, error: BaseException) -> str:

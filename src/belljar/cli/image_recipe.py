@@ -10,7 +10,8 @@
     [[steps]]
     run = "python3 -m compileall -q /app"
 
-Each step has one key: files, copy, run, env, cwd, user, command, pip or npm. Paths are relative to the recipe.
+Each step has one key: files, copy, run, env, cwd, user, command, pip, npm, package or service. Paths are relative to
+the recipe.
 """
 
 from __future__ import annotations
@@ -88,12 +89,24 @@ def _add(image: Image, step: object) -> Image:
             return image.copy(source, target)
         case "copy", _:
             raise ValueError('copy takes { from = "SOURCE", to = "/PATH" }')
+        case "service", dict() if {"name", "command"} <= value.keys():
+            return image.service(**value)
+        case "service", _:
+            raise ValueError('service takes { name = "NAME", command = "COMMAND" } and what Image.service() takes')
         case (("pip" | "npm"), _):
             words = [value] if isinstance(value, str) else value
             if not isinstance(words, list):
                 raise ValueError(f"{kind} takes a list of packages")
             return image.pip(*words) if kind == "pip" else image.npm(*words)
+        case "package", str() | list() | {"install": str() | list()}:
+            options: dict[str, Any] = dict(value) if isinstance(value, dict) else {"install": value}
+            names = options.pop("install")
+            return image.package(*([names] if isinstance(names, str) else names), **options)
+        case "package", _:
+            raise ValueError(
+                'package takes "NAME@RANGE", or { install = ["NAME@RANGE"], registry = "URL", key = "KEY" }'
+            )
         case _ if kind in plain:
             return plain[kind](value)
-    known = ", ".join([*plain, "copy", "pip", "npm"])
+    known = ", ".join([*plain, "copy", "pip", "npm", "package", "service"])
     raise ValueError(f"there is no step {kind!r}: choose from {known}")

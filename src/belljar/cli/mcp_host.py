@@ -25,6 +25,7 @@ def add_to(subcommands: Any) -> None:
     parser.add_argument(
         "--most", type=count, default=100, metavar="N", help="sandboxes at a time (default %(default)s)"
     )
+    parser.add_argument("--url", help="have sandboxes on this server (belljar serve); BELLJAR_KEY is its key")
     add_sandbox_options(parser)
     parser.set_defaults(run=lambda arguments: serve(parser, arguments))
 
@@ -72,6 +73,8 @@ def read_options(
         Settings.check(options)  # type: ignore[arg-type]
     except (TypeError, ValueError, SandboxError) as error:
         parser.error(str(error))
+    if getattr(arguments, "url", None):
+        options = {**options, "url": arguments.url}
     return arguments, options
 
 

@@ -75,7 +75,7 @@ def _serve(arguments: argparse.Namespace, ready: Callable[[], object]) -> None:
 
     server = find_tree(arguments.ref, arguments.store)
     if arguments.write:
-        server = _writable(server, time.time_ns)
+        server = writable(server, time.time_ns)
     directory = os.path.abspath(arguments.directory)
     signal.signal(signal.SIGTERM, _interrupt)
     fd = mount(directory, arguments.ref, read_only=not arguments.write)
@@ -154,7 +154,7 @@ def find_tree(ref: str, location: str | None) -> FileServer:
         except ImageError:
             raise SandboxError(
                 f"{no_snapshot}; nor is there an image of that name. A sandbox that runs can't be mounted by its name: "
-                "take a snapshot of it, and mount that"
+                "the program that made it can show it (sandbox.mount_on(DIR)), or take a snapshot to mount"
             ) from None
 
 
@@ -169,7 +169,7 @@ def _tree(store: Store, record: SnapshotRecord) -> FileServer:
     return Trees(root[1], others)
 
 
-def _writable(lower: FileServer, now: Callable[[], int]) -> FileServer:
+def writable(lower: FileServer, now: Callable[[], int]) -> FileServer:
     """Keep all changes in memory."""
     from belljar.abi.flags import FILE_MAX
     from belljar.kernel.fs.memory import MemoryServer

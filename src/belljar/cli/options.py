@@ -51,7 +51,9 @@ def add_sandbox_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--user", "-u", metavar="NAME", help=f"run as this user (default {DEFAULTS['user']})")
     group.add_argument("--hostname", metavar="NAME", help=f"its host name (default {DEFAULTS['hostname']})")
     group.add_argument("--memory", metavar="SIZE", help="memory of the sandbox, e.g. 512M")
-    group.add_argument("--tier", default="virtual", help="virtual (default) or native (real programs)")
+    group.add_argument(
+        "--tier", default="virtual", help="virtual (default), native (real programs) or microvm (in a machine)"
+    )
     group.add_argument(
         "--require",
         action="append",

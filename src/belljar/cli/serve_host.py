@@ -13,6 +13,10 @@ if TYPE_CHECKING:
 
     from belljar.server.database_host import Database
 
+QUOTAS = (
+    "sandboxes", "kept", "execs-per-minute", "streams", "memory-mb", "cpu-seconds-per-hour", "disk-mb", "volume-mb",
+    "egress-mb-per-hour",
+)  # fmt: skip
 _MISSING = "belljar: {} is missing: pip install 'belljar[server]'"
 
 
@@ -30,6 +34,11 @@ def add_to(subcommands: Any) -> None:
     _add_data(parser)
     parser.add_argument("--tls-cert", metavar="FILE", help="a certificate (PEM), with --tls-key")
     parser.add_argument("--tls-key", metavar="FILE")
+    parser.add_argument(
+        "--domain",
+        metavar="NAME",
+        help="previews are at PORT-ID.NAME: names below it lead here (default: localhost, on this machine only)",
+    )
     parser.add_argument("--insecure", action="store_true", help="listen beyond this machine without TLS")
     parser.add_argument(
         "--allow-host", action="append", default=[], metavar="NAME", help="what sandboxes may reach (default: nothing)"
@@ -39,6 +48,8 @@ def add_to(subcommands: Any) -> None:
     parser.add_argument(
         "--checkpoint", type=count, metavar="S", help="keep running sandboxes this often, for a crash of the server"
     )
+    help = "time that a client of ours may be without a connection"
+    parser.add_argument("--session", type=count, default=60, metavar="S", help=help)
     parser.add_argument("--drain", type=count, default=30, metavar="S", help="time to pause what runs on SIGTERM")
     parser.add_argument("--log", choices=("text", "json"), help="form of the log (default: json unless on a terminal)")
     parser.set_defaults(run=lambda arguments: _serve(parser, arguments))
@@ -48,7 +59,9 @@ def add_to(subcommands: Any) -> None:
     create = steps.add_parser("create", help="make a key, and print it", description="Make a key, and print it: once.")
     create.add_argument("--tenant", default="default", metavar="NAME", help="whose it is (default: default)")
     create.add_argument("--name", default="", metavar="TEXT", help="what it is for")
-    create.add_argument("--operator", action="store_true", help="it may also read /metrics from elsewhere")
+    scope = create.add_mutually_exclusive_group()
+    scope.add_argument("--operator", action="store_true", help="it may also read /metrics from elsewhere")
+    scope.add_argument("--read-only", action="store_true", help="it may look at things, and change nothing")
     create.set_defaults(run=_create_key)
     listed = steps.add_parser("list", help="list the keys", description="List the keys: not their secrets.")
     listed.add_argument("--json", action="store_true")
@@ -60,10 +73,14 @@ def add_to(subcommands: Any) -> None:
         "quota", help="set what a tenant may use", description="Set what a tenant may use at a time."
     )
     quota.add_argument("tenant", metavar="TENANT")
-    for name in ("sandboxes", "kept", "execs-per-minute", "streams"):
+    for name in QUOTAS:
         quota.add_argument(f"--{name}", type=count, metavar="N")
     quota.set_defaults(run=_set_quota)
-    for step in (create, listed, revoke, quota):
+    usage = actions.add_parser("usage", help="what tenants used, by the hour", description="Show what tenants used.")
+    usage.add_argument("--tenant", metavar="NAME", help="only this one")
+    usage.add_argument("--json", action="store_true")
+    usage.set_defaults(run=_show_usage)
+    for step in (create, listed, revoke, quota, usage):
         _add_data(step)
 
 
@@ -90,7 +107,7 @@ def _port(text: str) -> int:
 
 def _serve(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> int:
     try:
-        from belljar.server.serve_host import data_path, serve
+        from belljar.server.serve_host import data_path, is_loopback, serve
     except ModuleNotFoundError as error:
         if (error.name or "belljar").startswith("belljar"):
             raise
@@ -117,6 +134,7 @@ def _serve(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> in
             data=data_path(arguments.data, arguments.store),
             tls_cert=arguments.tls_cert,
             tls_key=arguments.tls_key,
+            domain=arguments.domain or ("localhost" if is_loopback(arguments.host) else None),
             insecure=arguments.insecure,
             allow_hosts=tuple(arguments.allow_host),
             log=arguments.log or ("text" if sys.stderr.isatty() else "json"),
@@ -126,13 +144,14 @@ def _serve(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> in
             idle_seconds=arguments.idle,
             checkpoint_seconds=arguments.checkpoint,
             drain_seconds=arguments.drain,
+            session_seconds=arguments.session,
         )
     except (TypeError, ValueError) as error:
         parser.error(str(error))
-    return serve(config, lambda url, key: announce(url, key, stored=config.data is not None))
+    return serve(config, lambda url, key, token: announce(url, key, token, stored=config.data is not None))
 
 
-def announce(url: str, key: str | None, *, stored: bool) -> None:
+def announce(url: str, key: str | None, token: str | None, *, stored: bool) -> None:
     """Say where the server is, and how to use it."""
     bold, plain = ("\x1b[1m", "\x1b[0m") if colour() else ("", "")
     shown = key or "bj_..."
@@ -141,8 +160,15 @@ def announce(url: str, key: str | None, *, stored: bool) -> None:
         say(f"API key: {bold}{key}{plain}" + ("   (shown only now)" if stored else "   (until the server ends)"))
     else:
         say("API keys: as before; `belljar serve key create` makes another")
+    if token is not None and (key is not None or sys.stdout.isatty()):  # not into the log of a service
+        say(f"Console: {bold}{url}/#sign-in={token}{plain}   (signs in once, within an hour)")
+    else:
+        say(f"Console: {bold}{url}/{plain}")
     say("")
-    say("Use it with the e2b SDK:")
+    say("Use it with RemoteSandbox:")
+    say(f"  export BELLJAR_URL={url} BELLJAR_KEY={shown}")
+    say("  python -c 'from belljar import RemoteSandbox; print(RemoteSandbox().exec(\"echo hello\").stdout)'")
+    say("or with the e2b SDK:")
     say(f"  export E2B_API_KEY={shown} E2B_API_URL={url} E2B_SANDBOX_URL={url}")
     say("  python -c 'from e2b import Sandbox; print(Sandbox.create().commands.run(\"echo hello\").stdout)'")
     say("")
@@ -172,7 +198,31 @@ def _create_key(arguments: argparse.Namespace) -> int:
         return 125
     from belljar.server.keys_host import create_key
 
-    say(create_key(database, arguments.tenant, arguments.name, "operator" if arguments.operator else "tenant"))
+    say(create_key(database, arguments.tenant, arguments.name, _scope(arguments)))
+    return 0
+
+
+def _scope(arguments: argparse.Namespace) -> str:
+    return "operator" if arguments.operator else "read" if arguments.read_only else "tenant"
+
+
+def _show_usage(arguments: argparse.Namespace) -> int:
+    database = _open(arguments)
+    if database is None:
+        return 125
+    from datetime import datetime
+
+    from belljar.cli.snapshot import say_json
+
+    rows = [
+        (datetime.fromtimestamp(hour * 3600).isoformat(timespec="minutes"), tenant, name, round(amount, 3))
+        for tenant, hour, name, amount in database.usage(arguments.tenant)
+    ]
+    if arguments.json:
+        say_json([dict(zip(("hour", "tenant", "name", "amount"), row, strict=True)) for row in rows])
+        return 0
+    for hour, tenant, name, amount in rows:
+        say(f"{hour}  {tenant}  {name:20} {amount:14,.1f}")
     return 0
 
 
@@ -218,7 +268,7 @@ def _set_quota(arguments: argparse.Namespace) -> int:
     from belljar.api.clock_host import wall_time
 
     quota = json.loads(database.quota(arguments.tenant))
-    given = {name: getattr(arguments, name) for name in ("sandboxes", "kept", "execs_per_minute", "streams")}
+    given = {name: getattr(arguments, name) for name in (each.replace("-", "_") for each in QUOTAS)}
     quota |= {name: value for name, value in given.items() if value is not None}
     database.add_tenant(arguments.tenant, wall_time(), json.dumps(quota))
     return 0

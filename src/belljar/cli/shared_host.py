@@ -14,6 +14,7 @@ from zlib import crc32
 
 from belljar.abi.cache_host import PACKAGE, cache_directory, private_directory
 from belljar.abi.version import __version__
+from belljar.engines.prepared_host import prepared
 from belljar.lockdown.sockets_host import receive_descriptors
 
 TYPE_CHECKING = False  # as in `typing`, without loading that
@@ -38,6 +39,7 @@ def identity() -> bytes:
     for name in ("cgroup", "limits"):
         with open(f"/proc/self/{name}") as file:
             parts.append(file.read())
+    parts.append(str(prepared()))
     return "\0".join(parts).encode("utf-8", "surrogateescape")
 
 

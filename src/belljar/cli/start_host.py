@@ -92,9 +92,13 @@ class Start:
             _leave_behind("belljar.zygote.recorder_host", self._archive)
 
 
+_OTHERS = frozenset({"native", "microvm", "--tier=native", "--tier=microvm"})
+"""Words of command lines that need no worker: their sandboxes are of another tier."""
+
+
 def begin(arguments: Sequence[str]) -> Start | None:
     """Start getting a worker if the command line needs one; else return None."""
-    if arguments[:1] not in (["run"], ["shell"]) or "native" in arguments or "--tier=native" in arguments:
+    if arguments[:1] not in (["run"], ["shell"]) or not _OTHERS.isdisjoint(arguments):
         return None
     gc.disable()  # nothing of what is loaded from here on is garbage; `Start.take` turns it on again
     return Start(shared=may_share() and "--no-daemon" not in arguments)

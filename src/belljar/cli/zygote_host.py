@@ -131,6 +131,8 @@ def listen(path: str) -> socket.socket:
 
 def main() -> None:
     path, archive = sys.argv[1:3]
+    if archive:
+        os.environ["BELLJAR_CACHE"] = os.path.dirname(archive)  # we have no HOME: use the cache that the run uses
     os.chdir("/")
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with open(f"{path}.lock", "w") as lock:

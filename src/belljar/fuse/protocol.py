@@ -204,10 +204,11 @@ def errno_of(number: object) -> int:
     return number if type(number) is int and 0 < number <= 133 else EIO
 
 
-def pack_init(minor: int, readahead: int, flags: int) -> bytes:
+def pack_init(minor: int, flags: int) -> bytes:
+    """How far the kernel reads ahead is left to it, up to what one answer may hold."""
     pages = DATA_MAX // PAGE
     low, high = flags & 0xFFFF_FFFF, flags >> 32
-    return _INIT_OUT.pack(MAJOR, minor, min(readahead, DATA_MAX), low, 64, 48, DATA_MAX, 1, pages, 0, high)
+    return _INIT_OUT.pack(MAJOR, minor, DATA_MAX, low, 64, 48, DATA_MAX, 1, pages, 0, high)
 
 
 def pack_attr(stat: Stat) -> bytes:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import os
 import select
+import socket
 import stat
 import threading
 import time
@@ -17,7 +18,7 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, Protocol
 from weakref import WeakSet
 
 from belljar.abi.errno import EIO
@@ -38,6 +39,7 @@ from belljar.fuse.protocol import (
 )
 from belljar.fuse.session import Reply, Session
 from belljar.kernel.vfs.server import Node
+from belljar.lockdown.polling_host import readable, writable
 
 DEADLINE_SECONDS: Final = 30.0
 """Time after which a request that the server did not answer fails."""
@@ -58,6 +60,118 @@ def check_device(fd: int) -> None:
         raise ValueError("the descriptor is not /dev/fuse")
 
 
+class Device(Protocol):
+    """Where a file system's requests come from, and replies and notices go."""
+
+    def fileno(self) -> int:
+        """To wait for requests."""
+
+    def read(self, buffer: bytearray) -> int:
+        """Take one request, without waiting. BlockingIOError; OSError with one of `_GONE` when it is unmounted."""
+
+    def write(self, *parts: bytes | memoryview) -> None:
+        """Send a reply or a notice. OSError: ENOENT if nobody waits for it any more."""
+
+    def close(self) -> None:
+        """End the connection."""
+
+
+class KernelDevice:
+    """An open /dev/fuse. ValueError for another descriptor."""
+
+    def __init__(self, fd: int) -> None:
+        check_device(fd)
+        os.set_blocking(fd, False)
+        self._fd = fd
+
+    def fileno(self) -> int:
+        return self._fd
+
+    def read(self, buffer: bytearray) -> int:
+        return os.readv(self._fd, (buffer,))
+
+    def write(self, *parts: bytes | memoryview) -> None:
+        os.writev(self._fd, parts)
+
+    def close(self) -> None:
+        os.close(self._fd)
+
+
+class StreamDevice:
+    """A FUSE device of another kernel, whose messages come and go by a stream. Each begins with its length, and a
+    length of 0 is the end, which both sides say; then the stream may serve another device.
+
+    That kernel is not trusted: a length that makes no sense ends the connection, and with it this stream's use.
+    """
+
+    def __init__(self, stream: socket.socket) -> None:
+        self._stream = stream
+        self._stream.setblocking(False)
+        self._message = bytearray()
+        self._lock = threading.Lock()
+        self._over = self._said = False
+
+    def fileno(self) -> int:
+        return self._stream.fileno()
+
+    def read(self, buffer: bytearray) -> int:
+        while not self._over:
+            have = len(self._message)
+            size = 4 if have < 4 else int.from_bytes(self._message[:4], "little")
+            if have >= 4 and size == 0:
+                self._message.clear()
+                self._over = True
+                break
+            if not 4 <= size <= len(buffer):
+                self._stream.shutdown(socket.SHUT_RDWR)  # nothing that follows could be understood
+                self._over = True
+                break
+            if have == size and have > 4:
+                buffer[:have] = self._message
+                self._message.clear()
+                return have
+            piece = self._stream.recv(size - have)
+            if not piece:
+                self._over = True
+                break
+            self._message += piece
+        raise OSError(errno.ENODEV, "unmounted")
+
+    def write(self, *parts: bytes | memoryview) -> None:
+        data = memoryview(b"".join(parts))
+        with self._lock:
+            if self._said:
+                raise OSError(errno.ENODEV, "unmounted")
+            self._send(data)
+
+    def _send(self, data: memoryview) -> None:
+        deadline = time.monotonic() + DEADLINE_SECONDS
+        while data:
+            try:
+                data = data[self._stream.send(data) :]
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    raise OSError(errno.ENOTCONN, "the machine takes nothing") from None
+                writable(self._stream, 1.0)
+
+    def close(self) -> None:
+        """Say the end, and take what comes until the other side has said it."""
+        with self._lock:
+            if not self._said:
+                self._said = True
+                with suppress(OSError):
+                    self._send(memoryview(bytes(4)))
+        deadline = time.monotonic() + GRACE_SECONDS
+        buffer = bytearray(MESSAGE_MAX)
+        while time.monotonic() < deadline and not self._over:
+            try:
+                self.read(buffer)
+            except BlockingIOError:
+                readable(self._stream.fileno(), 0.05)
+            except (OSError, ValueError):
+                break
+
+
 class _Job:
     """A request that the server is at work on."""
 
@@ -74,18 +188,16 @@ class Served:
 
     def __init__(
         self,
-        fd: int,
+        device: Device | int,
         session: Session,
         guard: AbstractContextManager[Any] | None = None,
         seconds: float = DEADLINE_SECONDS,
         charge: Callable[[Callable[[], bool]], bool] | None = None,
     ) -> None:
-        """Serve the device `fd`, which is closed in the end. `guard` is held while the server is at work; `charge` does
-        the work for a request, and may hold back the next one.
+        """Serve a device, or an open /dev/fuse, which is closed in the end. `guard` is held while the server is at
+        work; `charge` does the work for a request, and may hold back the next one.
         """
-        check_device(fd)
-        os.set_blocking(fd, False)
-        self._fd = fd
+        self._device = KernelDevice(device) if isinstance(device, int) else device
         self._session = session
         self._guard = guard if guard is not None else threading.Lock()
         self._seconds = seconds
@@ -127,7 +239,8 @@ class Served:
     def disown(self) -> None:
         """In a forked child: the device is its parent's."""
         if not self._ended.is_set():
-            os.close(self._fd)
+            if isinstance(self._device, KernelDevice):
+                self._device.close()
             os.close(self._wake)
             self._ended, self._released = threading.Event(), threading.Event()
             self._ended.set()
@@ -140,7 +253,7 @@ class Served:
         buffer = bytearray(MESSAGE_MAX)
         view = memoryview(buffer)
         poll = select.poll()
-        poll.register(self._fd, select.POLLIN)
+        poll.register(self._device.fileno(), select.POLLIN)
         poll.register(self._wake, select.POLLIN)
         try:
             while count := self._read(buffer, poll):
@@ -157,7 +270,7 @@ class Served:
         """Wait for a request; 0 if there will be none."""
         while not self._closing or self._notifying:
             try:
-                return os.readv(self._fd, (buffer,))
+                return self._device.read(buffer)
             except OSError as error:
                 if error.errno in _GONE:
                     return 0
@@ -194,12 +307,12 @@ class Served:
     def _write(self, reply: Reply) -> bool:
         """Whether the kernel took it. It does not if the request was interrupted, or the connection ended."""
         try:
-            os.writev(self._fd, (reply.header, reply.body))
+            self._device.write(reply.header, reply.body)
         except OSError as error:
             if error.errno not in _GONE and error.errno != errno.ENOENT:
                 self._session.report(error)
                 with suppress(OSError):
-                    os.write(self._fd, pack_error(int.from_bytes(reply.header[8:16], "little"), EIO))
+                    self._device.write(pack_error(int.from_bytes(reply.header[8:16], "little"), EIO))
             return False
         return True
 
@@ -239,7 +352,7 @@ class Served:
         with self._lock:
             if self._ended.is_set():
                 return
-            os.close(self._fd)
+            self._device.close()
             os.close(self._wake)
             self._ended.set()
             stuck = self._stuck
@@ -278,7 +391,7 @@ class Served:
         with self._lock:
             if self._session.has_epochs and not self._ended.is_set():
                 with suppress(OSError):
-                    os.write(self._fd, pack_inc_epoch())
+                    self._device.write(pack_inc_epoch())
 
     def invalidate(self, node: Node) -> None:
         """Have the kernel read attributes and contents of a file anew: others changed it."""
@@ -310,7 +423,7 @@ class Served:
                     return
                 notice = self._notices.popleft()
             with suppress(OSError):  # ENOENT: the kernel has forgotten it already
-                os.write(self._fd, notice)
+                self._device.write(notice)
 
 
 _all: Final[WeakSet[Served]] = WeakSet()

@@ -607,9 +607,9 @@ class Session:
     # The connection.
 
     def _init(self, request: Request) -> bytes:
-        major, minor, readahead, offered = request.fields(fuse.INIT_IN)
+        major, minor, _, offered = request.fields(fuse.INIT_IN)
         if major > fuse.MAJOR:
-            return fuse.pack_init(fuse.MINOR, readahead, 0)  # the kernel asks again with this version
+            return fuse.pack_init(fuse.MINOR, 0)  # the kernel asks again with this version
         if major < fuse.MAJOR or minor < fuse.MINOR_LEAST:
             raise SysError(EPROTO)
         if self._valid_for_a_while is not None and minor >= fuse.EPOCHS_MINOR:
@@ -624,7 +624,7 @@ class Session:
             | (fuse.CACHE_SYMLINKS if self._private else fuse.AUTO_INVAL_DATA)
         )  # fmt: skip
         self.started = True
-        return fuse.pack_init(min(minor, fuse.MINOR), readahead, offered & wanted)
+        return fuse.pack_init(min(minor, fuse.MINOR), offered & wanted)
 
     def _destroy(self, _request: Request) -> bytes:
         self.close()

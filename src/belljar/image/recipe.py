@@ -85,6 +85,16 @@ class Command(Struct, frozen=True, tag=True):
         return f"command {self.argv[2] if self.argv[:2] == ('bash', '-c') else shlex.join(self.argv)}"
 
 
+class Service(Struct, frozen=True, tag=True):
+    """A program that sandboxes keep running; `text` is its description, which belongs in /etc/init."""
+
+    name: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"service {self.name}"
+
+
 class Debian(Struct, frozen=True, tag=True):
     """A system made of Debian packages, which replaces all that was there before."""
 
@@ -100,7 +110,7 @@ class Debian(Struct, frozen=True, tag=True):
         return " ".join(("debian", self.suite, *self.packages))
 
 
-Step = Files | Copy | Run | Env | Cwd | User | Command | Debian
+Step = Files | Copy | Run | Env | Cwd | User | Command | Service | Debian
 
 _encoder: Final = msgpack.Encoder()
 

@@ -39,7 +39,7 @@ class Node(Struct, eq=False):
 
     @property
     def is_directory(self) -> bool:
-        return self.kind is Kind.DIRECTORY
+        return self.kind is Kind.DIRECTORY or self.kind is Kind.MERGED
 
     def fill(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
         """Make a file's contents those of the chunks; gives its pieces, to be stored."""
@@ -64,8 +64,9 @@ class FileTree:
         self._steps = 0
 
     @classmethod
-    def load(cls, objects: Objects, tree: Tree) -> FileTree:
-        """Read all directories of a stored tree. StoreError; ImageError if it has too many names."""
+    def load(cls, objects: Objects, tree: Tree, *, changes: bool = False) -> FileTree:
+        """Read all directories of a stored tree. StoreError; ImageError if it has too many names, and if it has but the
+        changes of another tree, unless these are wanted."""
         root = Node(Kind.DIRECTORY, tree.mode, tree.uid, tree.gid, tree.mtime_ns)
         groups: dict[int, Node] = {}
         waiting = [(root, tree.digest)]
@@ -79,7 +80,7 @@ class FileTree:
                     check_count(count)
                     node = groups.get(entry.link_group) if entry.link_group else None
                     if node is None:
-                        node = _node_of(entry)
+                        node = _node_of(entry, changes=changes)
                     if entry.link_group:
                         groups[entry.link_group] = node
                     directory.names[entry.name] = node
@@ -262,8 +263,8 @@ def _piece(data: bytes) -> tuple[Digest, bytes]:
     return digest_of(made), made
 
 
-def _node_of(entry: Entry) -> Node:
-    if entry.kind in (Kind.WHITEOUT, Kind.MERGED):
+def _node_of(entry: Entry, *, changes: bool) -> Node:
+    if entry.kind in (Kind.WHITEOUT, Kind.MERGED) and not changes:
         raise ImageError("an image can't be made of the differences from another tree")
     parts = entry.parts if entry.kind is Kind.FILE else []
     return Node(entry.kind, entry.mode, entry.uid, entry.gid, entry.mtime_ns, entry.size, entry.target, parts)

@@ -12,7 +12,7 @@ from typing import Self, TypeVar, Unpack
 
 from belljar.api.async_sandbox import AsyncSandbox
 from belljar.api.results import FileResult
-from belljar.api.settings import SandboxOptions
+from belljar.remote.choice import PlacedOptions, make_async_sandbox
 
 T = TypeVar("T")
 
@@ -31,9 +31,9 @@ class CommandSandbox:
         self.sandbox = sandbox
 
     @classmethod
-    async def create(cls, **options: Unpack[SandboxOptions]) -> Self:
+    async def create(cls, **options: Unpack[PlacedOptions]) -> Self:
         """Make a sandbox. SandboxCreationError (with its cause), IsolationUnavailable: all are SandboxErrors."""
-        return cls(await AsyncSandbox(**options).start())
+        return cls(await make_async_sandbox(options).start())
 
     async def execute_command(self, command: str) -> CommandResult:
         result = await self.sandbox.exec(command)
@@ -51,7 +51,7 @@ class CommandSandbox:
         await self.sandbox.close()
 
 
-async def use_sandbox(use: Callable[[CommandSandbox], Awaitable[T]], **options: Unpack[SandboxOptions]) -> T:
+async def use_sandbox(use: Callable[[CommandSandbox], Awaitable[T]], **options: Unpack[PlacedOptions]) -> T:
     """Make a sandbox, use it, and dispose of it, whatever happens meanwhile."""
     sandbox = await CommandSandbox.create(**options)
     try:

@@ -13,6 +13,7 @@ from deepagents_code.integrations.sandbox_provider import (
 
 from belljar.api.sandbox import Sandbox
 from belljar.integrations.deepagents import BelljarSandbox
+from belljar.remote.choice import make_sandbox
 
 WORKING_DIR: Final = "/workspace"
 
@@ -28,9 +29,9 @@ class BelljarProvider(SandboxProvider):
         )
 
     def get_or_create(self, *, sandbox_id: str | None = None, **kwargs: Any) -> BelljarSandbox:
-        """A sandbox of this process by its id, or a new one made from `Sandbox`'s arguments."""
+        """A sandbox of this process by its id, or a new one made from `Sandbox`'s arguments, or `RemoteSandbox`'s."""
         if sandbox_id is None:
-            sandbox = Sandbox(**kwargs)
+            sandbox = make_sandbox(kwargs)  # type: ignore[arg-type]
             _alive[sandbox.name] = sandbox
         elif sandbox_id in _alive:
             sandbox = _alive[sandbox_id]

@@ -20,6 +20,7 @@ from belljar.api.saved import TAG_BYTES, tag
 from belljar.api.settings import RestoreOptions
 from belljar.integrations.deepagents import BelljarSandbox
 from belljar.integrations.extras import needs
+from belljar.remote.choice import make_sandbox, restore_sandbox
 from belljar.store.store import Store
 
 with needs("langchain"):
@@ -51,6 +52,7 @@ class SnapshotMiddleware(AgentMiddleware[Any, Any, Any]):
     - `key`: seals their refs, so that nobody who can write to the checkpoints can choose another snapshot.
     - `timeout`: seconds for a command that names none.
     - `max_conversations`: sandboxes that live at a time; the one used longest ago is closed first.
+    - `url`: a server that its sandboxes are on, with the key that BELLJAR_KEY has
     - all others are arguments of `Sandbox`.
 
     One run of a conversation at a time. Give the agent `backend` as its backend.
@@ -65,13 +67,14 @@ class SnapshotMiddleware(AgentMiddleware[Any, Any, Any]):
         key: bytes = b"",
         timeout: float | None = None,
         max_conversations: int = 32,
+        url: str | None = None,
         **options: Unpack[RestoreOptions],
     ) -> None:
         super().__init__()
         self._store = store
         self._key = key
         self._most = max_conversations
-        self._options: dict[str, Any] = dict(options)
+        self._options: dict[str, Any] = {**options, "url": url} if url is not None else dict(options)
         self._live: OrderedDict[str, _Live] = OrderedDict()
         self._lock = exclusive()
         self.backend = _Backend(self._use, timeout)
@@ -152,9 +155,9 @@ class SnapshotMiddleware(AgentMiddleware[Any, Any, Any]):
 
     def _open(self, kept: bytes | None) -> Sandbox:
         if kept is None:
-            return Sandbox(**self._options)
+            return make_sandbox(self._options)  # type: ignore[arg-type]
         options = {name: value for name, value in self._options.items() if name != "files"}  # it has them, or not
-        return Sandbox.restore(self._unseal(kept), self._store, **options)
+        return restore_sandbox(self._unseal(kept), self._store, options)  # type: ignore[arg-type]
 
     def _seal(self, ref: str) -> bytes:
         return tag(self._key, f"files of {_thread()}", ref.encode()) + ref.encode()

@@ -14,9 +14,9 @@ from belljar.api.async_sandbox import AsyncSandbox
 from belljar.api.errors import FileError
 from belljar.api.local_host import read_local
 from belljar.api.mounts import Mount
-from belljar.api.settings import SandboxOptions
 from belljar.integrations.extras import needs
 from belljar.net.network import Network
+from belljar.remote.choice import PlacedOptions, make_async_sandbox
 
 with needs("inspect"):
     from inspect_ai.util import (
@@ -50,12 +50,15 @@ class BelljarConfig(BaseModel, frozen=True, extra="forbid"):
     allow_hosts: list[str] = Field(default_factory=list)
     """Hosts that the network may reach; none by default."""
     limits: dict[str, int | float] = Field(default_factory=dict)
+    url: str | None = None
+    """A server that sandboxes are to be on, with the key that BELLJAR_KEY has; then `tier` is the server's."""
 
     def __hash__(self) -> int:
         return hash(self.model_dump_json())  # Inspect tells samples with the same configuration by it
 
-    def options(self) -> SandboxOptions:
-        return SandboxOptions(
+    def options(self) -> PlacedOptions:
+        return PlacedOptions(
+            url=self.url,
             tier=self.tier,
             image=self.image,
             cwd=self.cwd,
@@ -88,7 +91,7 @@ class BelljarSandboxEnvironment(SandboxEnvironment):
         if isinstance(config, str):
             config = BelljarConfig(**tomllib.loads(b"".join(read_local(config, "", 1 << 20)).decode()))
         settings = cast("BelljarConfig", config) if config is not None else BelljarConfig()
-        return {"default": cls(await AsyncSandbox(**settings.options()).start(), settings)}
+        return {"default": cls(await make_async_sandbox(settings.options()).start(), settings)}
 
     @classmethod
     async def sample_cleanup(

@@ -14,10 +14,10 @@ from typing import Annotated, Final
 from belljar.abi.version import __version__
 from belljar.api.errors import FileError, SandboxError
 from belljar.api.runs import RunResult
-from belljar.api.settings import SandboxOptions
 from belljar.integrations.extras import needs
 from belljar.integrations.mcp_clients import Background, Box, Boxes
 from belljar.integrations.shown import texts
+from belljar.remote.choice import PlacedOptions
 
 with needs("mcp"):
     from mcp.server.mcpserver import Context, Image, MCPServer
@@ -77,7 +77,7 @@ class Match(BaseModel):
 
 
 def make_server(
-    options: SandboxOptions | None = None, *, most: int = 100, idle_seconds: float = 3600.0
+    options: PlacedOptions | None = None, *, most: int = 100, idle_seconds: float = 3600.0
 ) -> MCPServer[None]:
     """A server whose sandboxes are made from `options`. At most so many live; one unused for so long is closed."""
     boxes = Boxes(options or {}, most=most, idle_seconds=idle_seconds)

@@ -12,8 +12,8 @@ from belljar.api.async_process import AsyncProcess, AsyncStream
 from belljar.api.async_sandbox import AsyncSandbox
 from belljar.api.clock_host import monotonic
 from belljar.api.errors import SandboxError
-from belljar.api.settings import SandboxOptions
 from belljar.integrations.extras import needs
+from belljar.remote.choice import PlacedOptions, make_async_sandbox
 
 with needs("mcp"):
     from mcp.server.mcpserver import Context
@@ -84,7 +84,7 @@ class Box:
 class Boxes:
     """The sandboxes of one server: by session for those who have one, and by the name of each."""
 
-    def __init__(self, options: SandboxOptions, *, most: int, idle_seconds: float) -> None:
+    def __init__(self, options: PlacedOptions, *, most: int, idle_seconds: float) -> None:
         self._options = options
         self._most = most
         self._idle_seconds = idle_seconds
@@ -124,7 +124,7 @@ class Boxes:
 
     async def _make(self, context: Context[Any, Any]) -> str:
         self._check_room()
-        return self._add(await AsyncSandbox(**self._options).start(), context)
+        return self._add(await make_async_sandbox(self._options).start(), context)
 
     async def fork(self, box: Box, context: Context[Any, Any]) -> str:
         async with self._lock:

@@ -13,8 +13,8 @@ from belljar.abi.errors import SysError
 from belljar.api.async_sandbox import AsyncSandbox
 from belljar.api.clock_host import new_id
 from belljar.api.errors import FileError, SandboxError
-from belljar.api.settings import SandboxOptions
 from belljar.integrations.extras import needs
+from belljar.remote.choice import PlacedOptions, make_async_sandbox
 
 with needs("openai-agents"):
     from agents.sandbox.errors import (
@@ -50,14 +50,14 @@ class BelljarSandboxSession(BaseSandboxSession):
 
     state: BelljarSessionState
 
-    def __init__(self, state: BelljarSessionState, options: SandboxOptions) -> None:
+    def __init__(self, state: BelljarSessionState, options: PlacedOptions) -> None:
         self.state = state
         self._options = options
         self._sandbox: AsyncSandbox | None = None
 
     async def _use(self) -> AsyncSandbox:
         if self._sandbox is None:
-            self._sandbox = await AsyncSandbox(**self._options).start()
+            self._sandbox = await make_async_sandbox(self._options).start()
             await self._sandbox.files.mkdir(self.state.manifest.root, parents=True)
         return self._sandbox
 
@@ -134,7 +134,7 @@ class BelljarSandboxClient(BaseSandboxClient[BelljarClientOptions | None]):
     backend_id = "belljar"
     supports_default_options = True
 
-    def __init__(self, **options: Unpack[SandboxOptions]) -> None:
+    def __init__(self, **options: Unpack[PlacedOptions]) -> None:
         self._options = options
 
     async def create(

@@ -15,8 +15,8 @@ from belljar.api.async_sandbox import AsyncSandbox
 from belljar.api.errors import FileError, SandboxClosed
 from belljar.api.files import AsyncFiles
 from belljar.api.results import Entry
-from belljar.api.settings import SandboxOptions
 from belljar.integrations.extras import needs
+from belljar.remote.choice import PlacedOptions, make_async_sandbox
 
 with needs("pydantic-ai"):
     from pydantic_ai.workspaces import (
@@ -47,7 +47,7 @@ class BelljarWorkspace(WorkspaceBackend, SupportsCommands, SupportsFilesystem, S
     The sandbox lives until `destroy`, or the end of this process: a ref can't be used in another one.
     """
 
-    def __init__(self, *, ref: WorkspaceRef | None = None, **options: Unpack[SandboxOptions]) -> None:
+    def __init__(self, *, ref: WorkspaceRef | None = None, **options: Unpack[PlacedOptions]) -> None:
         if ref is not None and options:
             raise TypeError("a ref names a sandbox that is there: its options can't be given again")
         self._ref = ref
@@ -71,7 +71,7 @@ class BelljarWorkspace(WorkspaceBackend, SupportsCommands, SupportsFilesystem, S
         return await asyncio.shield(self._creating)
 
     async def _create(self) -> AsyncSandbox:
-        sandbox = await AsyncSandbox(**self._options).start()
+        sandbox = await make_async_sandbox(self._options).start()
         _alive[sandbox.name] = sandbox
         self._ref = WorkspaceRef(provider=PROVIDER, id=sandbox.name)
         return sandbox

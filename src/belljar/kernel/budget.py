@@ -57,6 +57,12 @@ class Budget:
         if self.timer is not None:
             self.timer.cancel()
 
+    def renew_periodically(self) -> None:
+        """For what has no deadline (a service): as much again in every period of the limit on the time of an exec."""
+        if self.spent is None and self.processes:
+            self.renew(self.limits)
+            self._hub.call_later(self.limits.wall_seconds, self.renew_periodically)
+
     def charge(self, steps: int = 1) -> None:
         """Charge for work about to be done. Yields to other fibers now and then; raises when a limit is exceeded."""
         self.steps += steps

@@ -68,6 +68,8 @@ class Kernel:
         self.engines: Engines = NoEngines()
         self.companion: Companion | None = None
         """Runs native programs, where the owner granted some."""
+        self.outer_programs: set[str] = set()
+        """Programs that reach beyond the kernel (the owner's tools, native ones): not to be run in containers."""
         self.elf_loader: Callable[[str], Program] | None = None
         """Gives the program that an ELF file is, where the owner granted all."""
         self.branched = 0
@@ -80,6 +82,8 @@ class Kernel:
         """Steps of execs that have ended."""
         self.lookup_cache = LookupCache()
         """Cached lookups of commands and directories."""
+        self._mounts_gone = False
+        """Whether a process with mounts of its own has ended since the cache was cleared."""
         self.report_bug: BugReport = _raise_bug
         self.tcp_sockets: Callable[[], list[TcpSocket]] = list
         """The listeners and connections that /proc/net shows."""
@@ -293,6 +297,9 @@ class Kernel:
                 self.hub.kill(fiber)
         process.fibers = []
         process.fds.close_all()
+        if process.fs.namespace.tops is not self.init.fs.namespace.tops:
+            process.fs.let_go()
+            self._mounts_gone = True
         budget = process.budget
         budget.processes -= 1
         if budget.processes == 0:
@@ -301,6 +308,9 @@ class Kernel:
                 budget.timer.cancel()
             if budget.spent is not None:
                 budget.spent.__traceback__ = None  # it leads back to the budget, and to all that was in hand
+            if self._mounts_gone:
+                self._mounts_gone = False
+                self.lookup_cache.clear()  # it keeps mount tables
         if process.pid == 1 and process is not self.init:
             for other in list(process.space.table.values()):
                 if other is not process:
@@ -373,10 +383,8 @@ class Kernel:
         parent.children_cpu += child.cpu + child.children_cpu
         child.space.remove(child)
 
-    def signal_group(
-        self, pgid: int, number: int, *, but: Process | None = None, space: PidSpace | None = None
-    ) -> None:
-        """Signal a group, by its number in a pid space (the outermost unless told)."""
+    def signal_group(self, pgid: int, number: int, *, space: PidSpace | None, but: Process | None = None) -> None:
+        """Signal a group, by its number in a pid space; None: of a session that never had a terminal."""
         space = space if space is not None else self.init.space
         for process in list(space.table.values()):
             if process.pgid == pgid and process.space is space and process is not but:

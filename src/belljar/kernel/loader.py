@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from belljar.abi.base import DEFAULT_PATH
-from belljar.abi.errno import E2BIG, EACCES, ELOOP, ENOENT, ENOEXEC
+from belljar.abi.errno import E2BIG, EACCES, ELOOP, ENOENT, ENOEXEC, ENOTDIR
 from belljar.abi.errors import SysError
 from belljar.abi.flags import ARG_MAX, O_RDONLY, S_IFMT, S_IFREG, X_OK
 from belljar.abi.native import SYSTEM
@@ -78,7 +78,7 @@ def load(process: Process, path: str, argv: list[str]) -> tuple[Program, list[st
         head = _head(process, path, visited)
         if head.startswith(MAGIC):
             name = fsdecode(head[len(MAGIC) :].partition(b"\n")[0])
-            program = process.kernel.programs(name)
+            program = _find(process, name)
             if program is None:
                 raise SysError(ENOEXEC, path)
             if path[0] == "/":
@@ -97,9 +97,22 @@ def load(process: Process, path: str, argv: list[str]) -> tuple[Program, list[st
     raise SysError(ELOOP, path)
 
 
+def run_program(process: Process, argv: list[str], who: str) -> int:
+    """Be the program that a command line means; or tell, in the name of `who`, why not, as a shell would."""
+    try:
+        path = search_path(process, argv[0], process.env.get("PATH"))
+        program, full_argv = load(process, path, argv)
+    except SysError as error:
+        reason = "command not found" if "/" not in argv[0] and error.errno == ENOENT else error.reason
+        process.error(f"{who}: {argv[0]}: {reason}\n")
+        return 127 if error.errno in (ENOENT, ENOTDIR) else 126
+    process.prepare_exec(path, full_argv, process.env)
+    return program(process)
+
+
 def _load_elf(process: Process, path: str) -> Program | None:
     """A stand-in for a program of an image's system directories; else the program itself, if that may run natively."""
-    native = process.kernel.elf_loader
+    native = None if _is_contained(process) else process.kernel.elf_loader
     built_inside = process.absolute(path).split("/")[1] not in SYSTEM
     if native is not None and built_inside:
         return native(path)
@@ -112,7 +125,18 @@ def _stand_in(process: Process, path: str) -> Program | None:
     A version at the end of the name does not count.
     """
     name = basename(path)
-    return process.kernel.programs(name) or process.kernel.programs(name.rstrip(".0123456789"))
+    return _find(process, name) or _find(process, name.rstrip(".0123456789"))
+
+
+def _find(process: Process, name: str) -> Program | None:
+    """The program of a name, as far as this process may run it."""
+    if _is_contained(process) and name in process.kernel.outer_programs:
+        return None
+    return process.kernel.programs(name)
+
+
+def _is_contained(process: Process) -> bool:
+    return process.space.parent is not None
 
 
 def _head(process: Process, path: str, visited: list[Place]) -> bytes:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from belljar.abi.errno import ESRCH
 from belljar.abi.errors import SysError
 
 if TYPE_CHECKING:
+    from belljar.kernel.containers import Containers
+    from belljar.kernel.fs.proc_net import TcpSocket
     from belljar.kernel.process import Process
+    from belljar.kernel.services.supervisor import Supervisor
     from belljar.kernel.tty import Terminal
 
 
@@ -20,6 +24,13 @@ class PidSpace:
         self.table: dict[int, Process] = {}
         self.hostname: str | None = None
         """The name a container goes by; None: that of the space above, in the end the kernel's."""
+        self.address = ""
+        """The network address a container has; "": that of the space above."""
+        self.tcp_sockets: Callable[[], list[TcpSocket]] | None = None
+        """The sockets of a container with a network of its own."""
+        self.containers: Containers | None = None
+        self.services: Supervisor | None = None
+        """What looks after its services, where it has an init that can."""
         self.last_pid = 0
         self._next = 1
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Final, NoReturn
 
@@ -209,6 +209,14 @@ class Process:
             view.namespace = self.fs.namespace
         return view
 
+    def system_namespace(self) -> View:
+        """Our own view, sharing init's mount table, which every later command begins with. EPERM unless we are root."""
+        if self.fs.credentials.uid != 0:
+            raise SysError(EPERM)
+        view = self.fs.fork()
+        view.namespace = self.space.table[1].fs.namespace
+        return view
+
     # Files by descriptor.
 
     def open(self, path: str, flags: int = O_RDONLY, mode: int = 0o666) -> int:
@@ -347,9 +355,16 @@ class Process:
 
     def read_file(self, name: str) -> bytes:
         """Read all of a file; `-` is standard input. Refused past the expansion limit before memory is taken."""
+        return self._gather(self.chunks(name, 1 << 22))
+
+    def read_to_end(self, fd: int) -> bytes:
+        """Read a descriptor to its end, as `read_file` does."""
+        return self._gather(iter(partial(self.read, fd), b""))
+
+    def _gather(self, chunks: Iterable[bytes]) -> bytes:
         parts: list[bytes] = []
         total = 0
-        for data in self.chunks(name, 1 << 22):
+        for data in chunks:
             total += len(data)
             self.budget.charge_size(total)
             parts.append(data)

@@ -37,7 +37,16 @@ NATIVE: Final = {
 }
 """Layers around a native sandbox."""
 
-TIERS: Final = {"virtual": LAYERS, "native": NATIVE}
+MACHINE: Final = {
+    "machine": "a virtual machine: programs have a kernel of their own, and reach this one only through QEMU",
+    **NATIVE,
+    "mount": "QEMU's own root: its files and the kernel, read-only; nothing else to open",
+    "network": "a network namespace of its own: nothing, or what network= grants behind a tap",
+    "seccomp": "QEMU's own filter and ours: no programs, no sockets, no files but those it has open",
+}
+"""Layers around a machine: those of NATIVE are around QEMU."""
+
+TIERS: Final = {"virtual": LAYERS, "native": NATIVE, "microvm": MACHINE}
 
 ON_DEMAND: Final = frozenset({"cgroup", "cgroup_cpu", "cgroup_pids"})
 """Those that are only put up where a sandbox requires one of them."""

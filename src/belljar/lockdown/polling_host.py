@@ -20,6 +20,15 @@ def readable(fd: int, seconds: float | None) -> bool:
     return bool(poll.poll(in_milliseconds(seconds)))
 
 
+def writable(connection: socket.socket, seconds: float | None) -> bool:
+    """Whether there is room to send within so many seconds."""
+    if sys.platform == "win32":
+        return bool(select.select([], [connection], [], seconds)[1])
+    poll = select.poll()
+    poll.register(connection, select.POLLOUT)
+    return bool(poll.poll(in_milliseconds(seconds)))
+
+
 def in_milliseconds(seconds: float | None) -> float | None:
     """A timeout as poll(2) takes it, which is at most 24 days: whoever waits longer looks again."""
     return None if seconds is None else min(seconds * 1e3, _LONGEST)

@@ -7,7 +7,7 @@ right to end it.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from msgspec import Struct, structs
@@ -20,6 +20,7 @@ from belljar.lockdown.sockets_host import receive_descriptors
 from belljar.native.launch_host import NativeWorker, Request, launch, owner_ids
 from belljar.native.roots import RootSource
 from belljar.native.roots_host import prepare_root
+from belljar.net.broker.gate_host import Gate
 from belljar.owner.handle_host import WorkerUnavailable
 
 _SECONDS: Final = 10.0
@@ -45,12 +46,20 @@ class CompanionProcess:
     def __init__(self, worker: NativeWorker, devices: list[int], *, only: bool) -> None:
         self._worker = worker
         self._devices = devices
+        self._end_proxy: Callable[[], None] | None = None
         self.only = only
         self.pid = worker.pid
 
     @property
     def alive(self) -> bool:
         return self._worker.pidfd >= 0 and self._worker.alive
+
+    def serve_network(self, gate: Gate) -> None:
+        """Start the proxy that is its programs' only way out, if it was started with a network."""
+        worker = self._worker
+        if worker.network is not None and worker.sockets:
+            worker.served, worker.sockets = worker.sockets, []
+            self._end_proxy = worker.network.serve(gate, worker.served)
 
     def hand_over(self) -> list[int]:
         """Its connection and its devices, for the worker; they are the caller's to close."""
@@ -72,6 +81,8 @@ class CompanionProcess:
         devices, self._devices = self._devices, []
         for fd in devices:
             os.close(fd)
+        if self._end_proxy is not None:
+            self._end_proxy()
         self._worker.kill()
 
 
@@ -82,7 +93,8 @@ def start_companion(request: Request, trees: Sequence[Tree]) -> CompanionProcess
     try:
         worker.connection.settimeout(_SECONDS)
         worker.descriptors.settimeout(_SECONDS)
-        boot = Boot({}, b"/", fsencode(request.user), fsencode(request.hostname), _boot_limits(request.limits))
+        trust = {fsencode(name): fsencode(value) for name, value in _trust(worker).items()}
+        boot = Boot(trust, b"/", fsencode(request.user), fsencode(request.hostname), _boot_limits(request.limits))
         calls = [Call(n, "fuse", [fsencode(tree.path), tree.mode, tree.read_only]) for n, tree in enumerate(trees, 1)]
         worker.connection.sendall(encode(boot) + b"".join(map(encode, calls)))
         _await_replies(worker, len(calls))
@@ -91,6 +103,11 @@ def start_companion(request: Request, trees: Sequence[Tree]) -> CompanionProcess
         worker.kill()
         raise WorkerUnavailable(f"the companion did not get its files: {error}") from error
     return CompanionProcess(worker, devices, only=owner_ids().base is None)
+
+
+def _trust(worker: NativeWorker) -> dict[str, str]:
+    """Variables by which programs find the authority of the sandbox's network, unless the sandbox sets them."""
+    return {} if worker.network is None else worker.network.environment
 
 
 def _receive_devices(worker: NativeWorker, count: int) -> list[int]:

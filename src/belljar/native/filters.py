@@ -98,16 +98,23 @@ def guest_filter(machine: Machine, *, one_id: bool = False) -> bytes:
     """The filter of every guest process. With `one_id`, for root of a sandbox that has no other id: changes of owner
     succeed and do nothing, so that package managers work.
     """
-    return _build(machine.audit, frozenset(), OWNERS if one_id else frozenset())
+    return _build(machine.audit, ALLOWED, OWNERS if one_id else frozenset(), True)
 
 
 def init_filter(machine: Machine) -> bytes:
     """The filter of pid 1. Guests have it too, beside theirs, so it refuses nothing that theirs lets through."""
-    return _build(machine.audit, MOUNTING, frozenset())
+    return _build(machine.audit, ALLOWED | MOUNTING, frozenset(), True)
+
+
+def build_filter(machine: Machine, allowed: frozenset[str], *, sockets: bool) -> bytes:
+    """The filter of a program of ours: only these calls, and those that are looked at closely. `sockets`: it may make
+    some.
+    """
+    return _build(machine.audit, allowed, frozenset(), sockets)
 
 
 @cache
-def _build(audit: int, more: frozenset[str], ignored: frozenset[str]) -> bytes:
+def _build(audit: int, allowed: frozenset[str], ignored: frozenset[str], sockets: bool) -> bytes:
     machine = next(each for each in MACHINES.values() if each.audit == audit)
     numbers = machine.numbers
     refused = [jump(JUMP_EQUAL, TIOCSTI, 2, 0), jump(JUMP_EQUAL, TIOCLINUX, 1, 0), give(ALLOW)]
@@ -116,14 +123,14 @@ def _build(audit: int, more: frozenset[str], ignored: frozenset[str]) -> bytes:
         numbers["unshare"]: _check(0, [jump(JUMP_SET, NAMESPACES | NEW_TIME, 1, 0), give(ALLOW)], EPERM),
         numbers["ioctl"]: _check(1, refused, EPERM),
         numbers["personality"]: _check(0, _one_of(PERSONALITIES), EPERM),
-        numbers["socket"]: _check_socket(),
+        numbers["socket"]: _check_socket() if sockets else [give(ERRNO | EPERM)],
     }
     for name, number in numbers.items():
         if name in ignored:
             verdicts[number] = [give(ERRNO | 0)]
-        elif name in ALLOWED or name in more:
+        elif name in allowed:
             verdicts[number] = [give(ALLOW)]
-        elif name in REFUSED:
+        elif name in REFUSED or name in ALLOWED:
             verdicts[number] = [give(ERRNO | EPERM)]
         elif name in KILLED:
             verdicts[number] = [give(KILL_PROCESS)]

@@ -7,9 +7,11 @@ import os
 import platform
 import signal
 import socket
+import stat
 import sys
-from collections.abc import Callable
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import lru_cache
 from typing import Final
 
 from msgspec import Struct
@@ -28,12 +30,12 @@ from belljar.native.accounts import Account, choose_account
 from belljar.native.agent_build_host import AgentUnavailable, agent_program
 from belljar.native.mounts_host import OwnersMounts, device_for
 from belljar.native.network_host import NativeNetwork, explain_rules, find_in_root
-from belljar.native.plan import AGENT_PROCESSES, Ground, Ids, Inside, encode_plan
+from belljar.native.plan import AGENT_PROCESSES, Ground, Ids, Inside, directories_of, encode_plan
 from belljar.native.roots import ID_COUNT, Root, RootSource
 from belljar.native.roots_host import prepare_root
 from belljar.net.network import Network
 from belljar.owner.cgroup_host import Cgroup
-from belljar.owner.handle_host import CgroupUnavailable, WorkerHandle, WorkerUnavailable
+from belljar.owner.handle_host import CgroupUnavailable, SlowWorker, WorkerUnavailable
 from belljar.owner.launch_host import inheritable_descriptors
 
 ID_BASE: Final = 0x70000000
@@ -45,6 +47,8 @@ _CONNECTION, _DESCRIPTORS = 3, 4
 _ABOVE: Final = 16
 """Where our ends are while these numbers are given to the launcher."""
 _READ: Final = 64 << 10
+_SIGNALS: Final = [each for each in range(1, 32) if each not in (signal.SIGKILL, signal.SIGSTOP)]
+"""Those that programs use; what a process ignores, its children would."""
 _CAP_SETGID, _CAP_SETUID, _CAP_SYS_ADMIN = 6, 7, 21
 _SWITCHES: Final = (
     ("/proc/sys/user/max_user_namespaces", "0", "sysctl -w user.max_user_namespaces=15000"),
@@ -78,23 +82,18 @@ class Request(Struct, frozen=True):
     """Whether nobody may write to the root."""
 
 
-class NativeWorker(WorkerHandle):
+class NativeWorker(SlowWorker):
     """The launcher of a sandbox, which ends with it; and the connection to its pid 1."""
 
-    __slots__ = ("_release", "account", "descriptors", "ids", "mounts", "network", "served", "sockets", "upper")
+    __slots__ = ("account", "descriptors", "ids", "mounts", "network", "release_root", "served", "sockets", "upper")
 
-    def __init__(
-        self,
-        pid: int,
-        pidfd: int,
-        connection: socket.socket,
-        descriptors: socket.socket,
-        release: Callable[[], None],
-    ) -> None:
+    ENDING_SECONDS = 2 * END_SECONDS
+
+    def __init__(self, pid: int, pidfd: int, connection: socket.socket, descriptors: socket.socket) -> None:
         super().__init__(pid, pidfd, connection)
         self.descriptors = descriptors
         """Where descriptors come out that pid 1 was asked for."""
-        self._release = release
+        self.release_root: Callable[[], None] = _nothing
         self.mounts: OwnersMounts | None = None
         self.network: NativeNetwork | None = None
         self.upper = -1
@@ -114,28 +113,20 @@ class NativeWorker(WorkerHandle):
         """As `pids`, without pid 1."""
         return self.pids()[1:]
 
-    def end(self) -> None:
+    def clear_away(self, pidfd: int) -> None:
         """Close the connection, at which the launcher kills and reaps everything inside; wait for it."""
-        pidfd, self.pidfd = self.pidfd, -1  # two threads may both come to end it
-        if pidfd < 0 or sys.platform != "linux":
+        if sys.platform != "linux":
             return
         if self.mounts is not None:
             self.mounts.close()  # a program that waits for a file can't be killed
-        with suppress(OSError):
-            self.connection.shutdown(socket.SHUT_RDWR)
-        if not readable(pidfd, END_SECONDS):
-            with suppress(ProcessLookupError):
-                signal.pidfd_send_signal(pidfd, signal.SIGKILL)
-        with suppress(ChildProcessError):
-            os.waitid(os.P_PIDFD, pidfd, os.WEXITED)
-        os.close(pidfd)
+        end_launcher(pidfd, self.connection)
         self.family.remove(self.pid)
         if self.cgroup is not None:
             self.cgroup.remove(END_SECONDS)  # the launcher did so, unless it was killed
         self._close_descriptors()
         for each in self.sockets:
             each.close()
-        self._release()
+        self.release_root()
 
     def release(self) -> None:
         super().release()
@@ -148,6 +139,10 @@ class NativeWorker(WorkerHandle):
         upper, self.upper = self.upper, -1
         if upper >= 0:
             os.close(upper)
+
+
+def _nothing() -> None:
+    return
 
 
 def descendants(pid: int) -> list[int]:
@@ -176,12 +171,11 @@ def launch(request: Request) -> NativeWorker:
 
 
 def _launch(request: Request, program: str, ids: Ids, device: str) -> NativeWorker:
-    with ExitStack() as undo:
+    worker = _start(program)  # it comes up while the plan is made
+    try:
         root = prepare_root(request.source, ids.base)
-        undo.callback(root.release)
-        cgroup = _make_cgroup(request)
-        if cgroup is not None:
-            undo.callback(cgroup.remove)
+        worker.release_root = root.release
+        cgroup = worker.cgroup = _make_cgroup(request)
         network = NativeNetwork(request.network, request.name, root.lowers)
         account, files = _accounts(request, root)
         plan = encode_plan(
@@ -204,19 +198,10 @@ def _launch(request: Request, program: str, ids: Ids, device: str) -> NativeWork
                 network=network.steps(),
                 directories=request.directories,
                 read_only=request.read_only,
+                kept=_kept(root, ids, directories_of(account, request.cwd)) if request.source.kept else {},
             ),
         )
-        worker = _start(program, root.release)
-        worker.cgroup = cgroup
-        undo.pop_all()
-    try:
-        worker.connection.sendall(plan)
-        worker.greeting = _receive_ready(worker.connection)
-        worker.upper, *sockets = _receive_descriptors(worker.descriptors)
-        worker.sockets = [socket.socket(fileno=fd) for fd in sockets]
-    except (OSError, WireError) as error:
-        worker.kill()
-        raise WorkerUnavailable(f"the launcher ended while it started: {error}") from error
+        _send_plan(worker, plan)
     except BaseException:
         worker.kill()
         raise
@@ -225,6 +210,17 @@ def _launch(request: Request, program: str, ids: Ids, device: str) -> NativeWork
     worker.network = network
     worker.mounts = OwnersMounts(worker.descriptors, FileAccount(account.uid, account.gid, only=ids.base is None))
     return worker
+
+
+def _send_plan(worker: NativeWorker, plan: bytes) -> None:
+    """Have it executed; take what comes out. WorkerUnavailable."""
+    try:
+        worker.connection.sendall(plan)
+        worker.greeting = receive_ready(worker.connection)
+        worker.upper, *sockets = _receive_descriptors(worker.descriptors)
+        worker.sockets = [socket.socket(fileno=fd) for fd in sockets]
+    except (OSError, WireError) as error:
+        raise WorkerUnavailable(f"the launcher ended while it started: {error}") from error
 
 
 def _make_cgroup(request: Request) -> Cgroup | None:
@@ -241,9 +237,8 @@ def _make_cgroup(request: Request) -> Cgroup | None:
 
 
 def _accounts(request: Request, root: Root) -> tuple[Account, dict[str, bytes]]:
-    found = {name: find_in_root(root.lowers, f"etc/{name}") for name in ("passwd", "group")}
-    passwd, group = ("" if each is None else each[1].decode("utf-8", "replace") for each in found.values())
-    account, passwd, group = choose_account(request.user, passwd, group)
+    find = _find_accounts if request.source.directory else _find_accounts_once  # a directory may change
+    account, passwd, group = find(request.user, tuple(root.lowers))
     names = request.hostname if "." not in request.hostname else f"{request.hostname} {request.hostname.split('.')[0]}"
     return account, {
         "/etc/passwd": passwd.encode(),
@@ -251,6 +246,28 @@ def _accounts(request: Request, root: Root) -> tuple[Account, dict[str, bytes]]:
         "/etc/hostname": f"{request.hostname}\n".encode(),
         "/etc/hosts": f"127.0.0.1 localhost\n::1 localhost\n127.0.1.1 {names}\n".encode(),
     }
+
+
+def _find_accounts(user: str, lowers: tuple[str, ...]) -> tuple[Account, str, str]:
+    """The account of a user, and the two files that have it."""
+    found = {name: find_in_root(lowers, f"etc/{name}") for name in ("passwd", "group")}
+    passwd, group = ("" if each is None else each[1].decode("utf-8", "replace") for each in found.values())
+    return choose_account(user, passwd, group)
+
+
+_find_accounts_once: Final = lru_cache(16)(_find_accounts)
+
+
+def _kept(root: Root, ids: Ids, paths: Sequence[str]) -> dict[str, tuple[int, int, int]]:
+    """Mode, user and group of those directories that a root has, as the sandbox sees them."""
+    found: dict[str, tuple[int, int, int]] = {}
+    for path in paths:
+        place = os.path.join(root.lowers[0], path)
+        with suppress(OSError):
+            if os.path.realpath(place) == place and stat.S_ISDIR((status := os.lstat(place)).st_mode):
+                owner = (-1, -1) if ids.base is None else (status.st_uid - ids.base, status.st_gid - ids.base)
+                found[path] = (stat.S_IMODE(status.st_mode), *owner)
+    return found
 
 
 def _environment(account: Account, request: Request, network: NativeNetwork) -> dict[str, str]:
@@ -278,7 +295,7 @@ def _is_mapped(path: str) -> bool:
     return any(first <= ID_BASE and first + count >= ID_BASE + ID_COUNT for first, _, count in ranges)
 
 
-def _start(program: str, release: Callable[[], None]) -> NativeWorker:
+def _start(program: str) -> NativeWorker:
     """The launcher, with our ends of its two sockets."""
     open_standard_descriptors()
     ours, theirs = socket.socketpair()
@@ -288,7 +305,7 @@ def _start(program: str, release: Callable[[], None]) -> NativeWorker:
         for end in (ours, theirs):
             end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
         moved = [fcntl.fcntl(end.fileno(), fcntl.F_DUPFD_CLOEXEC, _ABOVE) for end in (theirs, sent)]
-        pid = _spawn(program, dict(zip((_CONNECTION, _DESCRIPTORS), moved, strict=True)))
+        pid = spawn_launcher(program, dict(zip((_CONNECTION, _DESCRIPTORS), moved, strict=True)))
     except OSError as error:
         ours.close()
         received.close()
@@ -298,21 +315,35 @@ def _start(program: str, release: Callable[[], None]) -> NativeWorker:
             os.close(fd)
         theirs.close()
         sent.close()
-    return NativeWorker(pid, os.pidfd_open(pid), ours, received, release)
+    return NativeWorker(pid, os.pidfd_open(pid), ours, received)
 
 
-def _spawn(program: str, given: dict[int, int]) -> int:
+def end_launcher(pidfd: int, connection: socket.socket) -> None:
+    """Shut the connection down, at which the launcher kills and reaps everything inside; wait, and close `pidfd`."""
+    if sys.platform != "linux":
+        raise NotImplementedError
+    with suppress(OSError):
+        connection.shutdown(socket.SHUT_RDWR)
+    if not readable(pidfd, END_SECONDS):
+        with suppress(ProcessLookupError):
+            signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+    with suppress(ChildProcessError):
+        os.waitid(os.P_PIDFD, pidfd, os.WEXITED)
+    os.close(pidfd)
+
+
+def spawn_launcher(program: str, given: dict[int, int]) -> int:
+    """Start the launcher with descriptors of ours as these numbers; gives its pid. OSError."""
     actions: list[tuple[int, ...] | tuple[int, int, str, int, int]] = [
         (os.POSIX_SPAWN_OPEN, fd, os.devnull, os.O_RDWR, 0) for fd in range(3)
     ]
     actions += [(os.POSIX_SPAWN_CLOSE, fd) for fd in inheritable_descriptors() if fd > 2]
     actions += [(os.POSIX_SPAWN_DUP2, fd, number) for number, fd in given.items()]
-    handled = [each for each in signal.valid_signals() if each not in (signal.SIGKILL, signal.SIGSTOP)]
     name = "belljar-agent"  # not its path, which guests would see
-    return os.posix_spawn(program, [name], {}, file_actions=actions, setsid=True, setsigmask=[], setsigdef=handled)
+    return os.posix_spawn(program, [name], {}, file_actions=actions, setsid=True, setsigmask=[], setsigdef=_SIGNALS)
 
 
-def _receive_ready(connection: socket.socket) -> bytes:
+def receive_ready(connection: socket.socket) -> bytes:
     """The frame that says so. Raises WorkerUnavailable with the reason if it says otherwise."""
     frames = worker_frames()
     data = b""

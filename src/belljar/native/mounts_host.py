@@ -14,10 +14,11 @@ from contextlib import contextmanager
 from typing import Final
 
 from belljar.abi.errors import Refused
-from belljar.fuse.serve_host import Served, check_device
+from belljar.fuse.serve_host import Device, Served, check_device
 from belljar.fuse.session import Account, Session
 from belljar.kernel.vfs.server import FileServer
 from belljar.lockdown.sockets_host import receive_descriptors
+from belljar.native.device_relay_host import DeviceRelay
 
 DEVICE: Final = "/dev/fuse"
 _SECONDS: Final = 10.0
@@ -26,34 +27,36 @@ _OTHERS: Final = stat.S_IROTH | stat.S_IWOTH
 
 
 @contextmanager
-def device_for(uid: int | None) -> Iterator[str]:
-    """The path of a FUSE device that a sandbox whose root is this user of the host may open; None: it is our own user.
+def device_for(uid: int | None, device: str = DEVICE) -> Iterator[str]:
+    """The path of a device (FUSE's) that a sandbox whose root is this user of the host may open; None: it is our own
+    user.
 
-    Some machines leave /dev/fuse to root. A root's sandbox then has a device node of its own, for as long as it starts.
+    Some machines leave such devices to root. A root's sandbox then has a node of its own, for as long as it starts.
     """
-    made = "" if uid is None or _is_open_to_all() else next(filter(None, (_make_node(p, uid) for p in _SEARCHABLE)), "")
+    open_to = uid is None or _is_open_to_all(device)
+    made = "" if uid is None or open_to else next(filter(None, (_make_node(p, device, uid) for p in _SEARCHABLE)), "")
     try:
-        yield made or DEVICE
+        yield made or device
     finally:
         if made:
             shutil.rmtree(os.path.dirname(made), ignore_errors=True)
 
 
-def _is_open_to_all() -> bool:
+def _is_open_to_all(device: str) -> bool:
     try:
-        return os.stat(DEVICE).st_mode & _OTHERS == _OTHERS
+        return os.stat(device).st_mode & _OTHERS == _OTHERS
     except OSError:
         return True  # there is none that could be copied
 
 
-def _make_node(place: str, uid: int) -> str:
+def _make_node(place: str, device: str, uid: int) -> str:
     """Its path; "" where no device can be used."""
     directory = ""
     try:
         directory = tempfile.mkdtemp(prefix="belljar-", dir=place)
-        path = os.path.join(directory, "fuse")
+        path = os.path.join(directory, os.path.basename(device))
         os.chmod(directory, 0o711)  # noqa: S103 - to be searched on the way to the node, which is that user's alone
-        os.mknod(path, stat.S_IFCHR | 0o600, os.stat(DEVICE).st_rdev)
+        os.mknod(path, stat.S_IFCHR | 0o600, os.stat(device).st_rdev)
         os.close(os.open(path, os.O_RDWR | os.O_CLOEXEC))
         os.chown(path, uid, uid)
     except OSError:
@@ -74,6 +77,8 @@ class OwnersMounts:
         """Devices that came before anybody asked for them."""
         self._next = 0
         self._served: dict[str, list[Served]] = {}
+        self._relays: list[DeviceRelay] = []
+        """Devices that are served elsewhere."""
         self._guards: dict[int, threading.Lock] = {}
         """For each server, by identity: it may be mounted twice."""
 
@@ -102,16 +107,25 @@ class OwnersMounts:
             refused=refused,
         )
         with self._lock:
-            fd = self._take(number)
-            self._served.setdefault(path, []).append(Served(fd, session, self.guard(server), charge=charge))
+            device = self._take(number)
+            self._served.setdefault(path, []).append(Served(device, session, self.guard(server), charge=charge))
+
+    def relay(self, number: int) -> socket.socket:
+        """Have the device of that number served by whoever has the socket. OSError, ValueError."""
+        with self._lock:
+            device = self._take(number, 0.0)  # it came before its number was told
+            assert isinstance(device, int)
+            self._relays = [each for each in self._relays if not each.ended]
+            self._relays.append(relay := DeviceRelay(device))
+        return relay.connection
 
     def guard(self, server: FileServer) -> threading.Lock:
         """What is held while a server is at work."""
         return self._guards.setdefault(id(server), threading.Lock())
 
-    def _take(self, number: int) -> int:
+    def _take(self, number: int, seconds: float = _SECONDS) -> Device | int:
         while number not in self._received:
-            self._descriptors.settimeout(_SECONDS)
+            self._descriptors.settimeout(seconds)
             data, fds = receive_descriptors(self._descriptors, 1, 1)
             if not data or len(fds) != 1:
                 raise OSError("the sandbox sent no device")
@@ -131,6 +145,8 @@ class OwnersMounts:
         for pile in list(self._served.values()):
             for served in list(pile):
                 served.new_epoch()
+        for relay in list(self._relays):
+            relay.new_epoch()
 
     def drop(self, path: str) -> None:
         """It is unmounted."""
@@ -146,8 +162,11 @@ class OwnersMounts:
             served = [each for pile in self._served.values() for each in pile]
             self._served.clear()
             received, self._received = self._received, {}
+            relays, self._relays = self._relays, []
         for fd in received.values():
             os.close(fd)
+        for relay in relays:
+            relay.close()
         for each in served:
             each.begin_closing()
         for each in served:

@@ -24,6 +24,7 @@ _REQUEST, _ACK, _CREATE, _APPEND = 0x1, 0x4, 0x400, 0x800
 _RTM_NEWLINK, _RTM_NEWADDR, _RTM_NEWROUTE = 16, 20, 24
 _IFF_UP: Final = 1
 _IFA_F_NODAD: Final = 0x02
+_IFLA_ADDRESS: Final = 1
 _RT_TABLE_MAIN, _RT_TABLE_LOCAL, _RTPROT_BOOT, _RT_SCOPE_HOST = 254, 255, 3, 254
 _RTN_UNICAST, _RTN_LOCAL = 1, 2
 
@@ -33,7 +34,7 @@ _NEWTABLE, _NEWCHAIN, _NEWRULE = 0, 3, 6
 _BATCH_BEGIN, _BATCH_END = 0x10, 0x11
 _NFPROTO_INET: Final = 1
 _NFPROTO: Final = {4: 2, 6: 10}
-HOOK_OUTPUT: Final = 3
+HOOK_PREROUTING, HOOK_INPUT, HOOK_FORWARD, HOOK_OUTPUT = 0, 1, 2, 3
 PRIORITY_RAW, PRIORITY_DSTNAT, PRIORITY_FILTER = -300, -100, 0
 _DROP, _ACCEPT, _REGISTER_VERDICT, _REGISTER, _REGISTER_2 = 0, 1, 0, 1, 2
 _META_NFPROTO, _META_L4PROTO = 15, 16
@@ -44,7 +45,7 @@ _NAT_DESTINATION: Final = 1
 _REJECT_TCP_RESET, _REJECT_ICMPX, _ADMIN_PROHIBITED = 1, 2, 3
 _FIN, _SYN, _RST, _ACK_FLAG = 0x01, 0x02, 0x04, 0x10
 _LIMIT_OVER: Final = 1
-TCP, UDP = 6, 17
+TCP, UDP, ICMP6 = 6, 17, 58
 
 
 def _attribute(kind: int, data: bytes) -> bytes:
@@ -71,15 +72,18 @@ def _message(kind: int, flags: int, body: bytes) -> bytes:
 # Links, addresses and routes.
 
 
-def loopback_up() -> bytes:
-    """Like `ip link set lo up`: with it come 127.0.0.1/8 and ::1."""
-    return _message(_RTM_NEWLINK, _ACK, struct.pack("=BxHiII", 0, 0, _LO, _IFF_UP, _IFF_UP))
+def link_up(index: int = _LO, address: bytes = b"") -> bytes:
+    """Like `ip link set lo up`: with it come 127.0.0.1/8 and ::1. Of another device than `lo`, by its index; with the
+    address that it gets, if any."""
+    head = struct.pack("=BxHiII", 0, 0, index, _IFF_UP, _IFF_UP)
+    return _message(_RTM_NEWLINK, _ACK, head + (_attribute(_IFLA_ADDRESS, address) if address else b""))
 
 
-def add_address(address: Address) -> bytes:
-    """Like `ip address add ADDRESS dev lo nodad`."""
+def add_address(address: Address, index: int = _LO, length: int | None = None) -> bytes:
+    """Like `ip address add ADDRESS/LENGTH dev DEVICE nodad`; without a length it is the address alone."""
     flags = _IFA_F_NODAD if address.version == 6 else 0
-    head = struct.pack("=BBBBi", _AF[address.version], address.max_prefixlen, flags, 0, _LO)
+    size = address.max_prefixlen if length is None else length
+    head = struct.pack("=BBBBi", _AF[address.version], size, flags, 0, index)
     body = head + _attribute(1, address.packed) + _attribute(2, address.packed)
     return _message(_RTM_NEWADDR, _CREATE | _ACK, body)
 
@@ -87,6 +91,13 @@ def add_address(address: Address) -> bytes:
 def add_default_route(source: Address) -> bytes:
     """Like `ip route add default dev lo src SOURCE`."""
     return _add_route(_RT_TABLE_MAIN, _RTN_UNICAST, source, None)
+
+
+def add_gateway(gateway: Address, index: int) -> bytes:
+    """Like `ip route add default via GATEWAY dev DEVICE`."""
+    head = struct.pack("=BBBBBBBBI", _AF[gateway.version], 0, 0, 0, _RT_TABLE_MAIN, _RTPROT_BOOT, 0, _RTN_UNICAST, 0)
+    body = head + _attribute(4, struct.pack("=i", index)) + _attribute(5, gateway.packed)
+    return _message(_RTM_NEWROUTE, _CREATE | _ACK, body)
 
 
 def add_local_route(address: Address, source: Address) -> bytes:
@@ -181,6 +192,11 @@ def accept() -> bytes:
     return _expression("immediate", _number(1, _REGISTER_VERDICT), _nested(2, verdict))
 
 
+def drop() -> bytes:
+    verdict = _nested(2, _number(1, _DROP))
+    return _expression("immediate", _number(1, _REGISTER_VERDICT), _nested(2, verdict))
+
+
 def untracked() -> bytes:
     """Leave connection tracking out."""
     return _expression("notrack")
@@ -208,10 +224,12 @@ def prohibit() -> bytes:
     return _expression("reject", _number(1, _REJECT_ICMPX), _attribute(2, bytes([_ADMIN_PROHIBITED])))
 
 
-def chain(table: str, name: str, kind: str, priority: int, rules: Sequence[bytes]) -> list[bytes]:
-    """Messages for a chain of the output hook: what the namespace's own programs send goes through it."""
-    hook = _nested(4, _number(1, HOOK_OUTPUT), _number(2, priority))
-    head = _nft(_NEWCHAIN, 0, _text(1, table), _text(3, name), hook, _text(7, kind))
+def chain(
+    table: str, name: str, kind: str, priority: int, rules: Sequence[bytes], hook: int = HOOK_OUTPUT
+) -> list[bytes]:
+    """Messages for a chain of a hook: without one, of what the namespace's own programs send."""
+    where = _nested(4, _number(1, hook), _number(2, priority))
+    head = _nft(_NEWCHAIN, 0, _text(1, table), _text(3, name), where, _text(7, kind))
     return [head, *(_nft(_NEWRULE, _APPEND, _text(1, table), _text(2, name), _nested(4, rule)) for rule in rules)]
 
 

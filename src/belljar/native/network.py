@@ -8,7 +8,7 @@ own, and the listeners take nothing but what was redirected to them.
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from ipaddress import IPv4Address, IPv6Address, ip_network
 from math import ceil
 from typing import Any, Final, TypeAlias
@@ -42,7 +42,7 @@ LISTENERS: Final = ((_STREAM, _TCP_PORT), (_STREAM, _DNS_PORT), (_DATAGRAM, _DNS
 def closed() -> list[Step]:
     """Steps for a namespace without a way out: connecting is ENETUNREACH, loopback works, any port may be bound."""
     return [
-        ["netlink", netlink.ROUTE, netlink.loopback_up()],
+        ["netlink", netlink.ROUTE, netlink.link_up()],
         ["set", "/proc/sys/net/ipv4/ip_unprivileged_port_start", b"0"],
     ]
 
@@ -64,7 +64,18 @@ def redirected(versions: Sequence[int], rate: float = 500.0) -> list[Step]:
         )
         steps += (["netlink", netlink.ROUTE, message] for message in messages)
     steps.append(["netlink", netlink.NETFILTER, _rules(versions, rate)])
-    return [*steps, *(_listen(version, kind, port) for version in versions for kind, port in LISTENERS)]
+    return [*steps, *listeners(versions, PROXY)]
+
+
+def listeners(versions: Sequence[int], places: Mapping[int, Address]) -> list[Step]:
+    """Steps that make the sockets of LISTENERS at these addresses, for each IP version."""
+    return [_listen(places[version], kind, port) for version in versions for kind, port in LISTENERS]
+
+
+def flood(rate: float) -> list[bytes]:
+    """Rules that refuse what is far more than a rate: each connection that is taken costs the owner time."""
+    more = netlink.more_than(max(1, ceil(rate * _SLACK)), max(1, ceil(rate * _SLACK * _BURST_SECONDS)))
+    return [by(TCP) + netlink.opening() + more + netlink.reset(), by(UDP) + more + netlink.prohibit()]
 
 
 def _rules(versions: Sequence[int], rate: float) -> bytes:
@@ -80,12 +91,11 @@ def _rules(versions: Sequence[int], rate: float) -> bytes:
         allowed.append(to(proxy) + by(TCP) + to_port(_TCP_PORT) + netlink.accept())
     refused = [by(TCP) + netlink.reset(), netlink.prohibit()]
     # Before any redirection. Connections inside need no tracking, and so can't fill its table; the listeners are for
-    # what is redirected to them. A flood is the kernel's to refuse: each connection that is taken costs the owner time.
+    # what is redirected to them. A flood is the kernel's to refuse.
     first = [to(_LOOPBACK[version]) + netlink.untracked() + netlink.accept() for version in versions]
     first += [to(GUEST[version]) + netlink.accept() for version in versions]
     first += [to(PROXY[version]) + rule for version in versions for rule in refused]
-    flood = netlink.more_than(max(1, ceil(rate * _SLACK)), max(1, ceil(rate * _SLACK * _BURST_SECONDS)))
-    first += [by(TCP) + netlink.opening() + flood + netlink.reset(), by(UDP) + flood + netlink.prohibit()]
+    first += flood(rate)
     return netlink.table(
         _TABLE,
         netlink.chain(_TABLE, "first", "filter", netlink.PRIORITY_RAW, first),
@@ -94,8 +104,8 @@ def _rules(versions: Sequence[int], rate: float) -> bytes:
     )
 
 
-def _listen(version: int, kind: int, port: int) -> Step:
-    address = PROXY[version].packed
-    place = address + bytes(8) if version == 4 else bytes(4) + address + bytes(4)
+def _listen(address: Address, kind: int, port: int) -> Step:
+    packed, version = address.packed, address.version
+    place = packed + bytes(8) if version == 4 else bytes(4) + packed + bytes(4)
     name = struct.pack("=H", _AF[version]) + struct.pack("!H", port) + place
     return ["listen", _AF[version], kind, name, [[_SOL_IP, _IP_FREEBIND, 1]]]

@@ -6,7 +6,7 @@ import os
 import socket
 import ssl
 import stat
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from typing import Final
 
@@ -58,16 +58,20 @@ class NativeNetwork:
         """Steps that set up the namespace."""
         return redirected(ip_versions(), self._rate) if self.redirected else closed()
 
-    def serve(self, gate: Gate, sockets: Sequence[socket.socket]) -> None:
-        """Start the proxy on the sockets of the plan's `listen` steps, in their order. They are the gate's then."""
-        serve_redirected(gate, sockets, self._authority)
+    def serve(self, gate: Gate, sockets: Sequence[socket.socket]) -> Callable[[], None]:
+        """Start the proxy on the sockets of the plan's `listen` steps, in their order. They are the gate's then. Gives
+        a function that ends it before the gate does.
+        """
+        return serve_redirected(gate, sockets, self._authority)
 
 
-def serve_redirected(gate: Gate, sockets: Sequence[socket.socket], authority: SandboxAuthority | None) -> None:
+def serve_redirected(
+    gate: Gate, sockets: Sequence[socket.socket], authority: SandboxAuthority | None
+) -> Callable[[], None]:
     """Start the proxy on the sockets that the steps of `redirected` made."""
     kinds = len(LISTENERS)
     tcp, dns_listeners, dns_datagrams = (sockets[kind::kinds] for kind in range(kinds))
-    start_proxy(gate, tcp=tcp, dns_listeners=dns_listeners, dns_datagrams=dns_datagrams, authority=authority)
+    return start_proxy(gate, tcp=tcp, dns_listeners=dns_listeners, dns_datagrams=dns_datagrams, authority=authority)
 
 
 def explain_rules(failure: str) -> str:

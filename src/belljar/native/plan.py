@@ -15,7 +15,6 @@ A plan is what the launcher (agent/jail.c) reads first, an ordinary frame:
 | op | arguments |
 |---|---|
 | mount | source, target, type, flags, data |
-| umount | target |
 | bind | source, target, attributes: the tree of mounts there, again |
 | attach | index of a tree, target |
 | mask | path: an empty directory, or /dev/null, over what is there |
@@ -31,6 +30,9 @@ A plan is what the launcher (agent/jail.c) reads first, an ordinary frame:
 | fuse | path: keep the way to this device, for mounts of the owner's trees |
 | mounter | start the thread that mounts them, before Landlock forbids it to the others |
 | cgroup | wait until the launcher has put pid 1 into its groups; a cgroup namespace |
+| program | words of a program that pid 1 becomes, in a guest's walls; descriptors from 5 on are the launcher's |
+| tap | path of /dev/net/tun, name of the interface, descriptor that it gets |
+| module, random, clock, switch | of machines: see vm/plan.py |
 | landlock | attributes, [[path, rights], ...] |
 | seccomp | filter of pid 1 |
 """
@@ -38,7 +40,7 @@ A plan is what the launcher (agent/jail.c) reads first, an ordinary frame:
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 import msgspec
@@ -88,6 +90,8 @@ _CAP_SYS_ADMIN: Final = 21
 _SAME: Final = (-1, -1)
 """Ids with which chown changes nothing."""
 
+_ALWAYS: Final = ("dev", "proc", "sys", "etc", "run", "home", "var", "usr", "tmp", "var/tmp", "root", "workspace")
+
 Step: TypeAlias = list[Any]
 
 
@@ -131,6 +135,22 @@ class Inside(msgspec.Struct, frozen=True):
     """Made if they are missing."""
     read_only: bool = False
     """Whether nobody may write to the root."""
+    kept: Mapping[str, tuple[int, int, int]] = {}
+    """Mode, user and group that directories on the way to the user's own have already, by their paths."""
+    devices: Sequence[str] = ()
+    """Further devices of the host's."""
+    before: Sequence[Step] = ()
+    """Steps that need the host's own files."""
+    calls: bytes = b""
+    """The filter of guests, if it is not the usual one."""
+    program: Sequence[str] = ()
+    """What pid 1 becomes, if it does not serve."""
+
+
+def directories_of(account: Account, cwd: str) -> list[str]:
+    """The directories that every sandbox has, and those on the way to the user's own."""
+    own = [path_parts(path) for path in (account.home, cwd)]
+    return [*_ALWAYS, *("/".join(parts[:end]) for parts in own for end in range(1, len(parts) + 1))]
 
 
 def encode_plan(ground: Ground, inside: Inside) -> bytes:
@@ -180,7 +200,7 @@ def _guest(ground: Ground, inside: Inside) -> list[Any]:
         rlimits[RLIMIT_DATA] = limits.memory_bytes
     capabilities = ROOT_CAPABILITIES if account.uid == 0 else 0
     groups = [account.gid] if ground.ids.base is not None else None
-    calls = guest_filter(ground.machine, one_id=ground.ids.base is None and account.uid == 0)
+    calls = inside.calls or guest_filter(ground.machine, one_id=ground.ids.base is None and account.uid == 0)
     return [calls, list(rlimits.items()), capabilities, account.uid, account.gid, groups]
 
 
@@ -191,6 +211,7 @@ def _steps(ground: Ground, inside: Inside) -> list[Step]:
         *([["bind", ROOT, ROOT, ATTR_RDONLY]] if inside.read_only else []),
         *_mount_system(ground, inside),
         ["try", "", ["fuse", ground.device]],
+        *inside.before,
         ["pivot", ROOT],
         ["layer", "user"],
         *([["layer", "ids"]] if ground.ids.base is not None else []),
@@ -210,6 +231,7 @@ def _steps(ground: Ground, inside: Inside) -> list[Step]:
         ["layer", "rlimits"],
         ["layer", "no_new_privs"],
         ["layer", "seccomp"],
+        *([["program", list(inside.program)]] if inside.program else []),
     ]
 
 
@@ -219,28 +241,27 @@ def _lay_out(ground: Ground, inside: Inside) -> list[Step]:
     root = (0, 0) if ground.ids.base is not None else (account.uid, account.gid)
     own = (account.uid, account.gid)
     size = f"size={limits.file_bytes},nr_inodes={limits.files},mode=755"
-    made: dict[str, tuple[int, tuple[int, int]]] = {
-        name: (0o755, root) for name in ("dev", "proc", "sys", "etc", "run", "home", "var", "usr")
-    }
+    made: dict[str, tuple[int, tuple[int, int]]] = {name: (0o755, root) for name in _ALWAYS}
     made |= {"tmp": (0o1777, root), "var/tmp": (0o1777, root), "root": (0o700, root), "workspace": (0o755, own)}
     added = [(path, None) for path, _ in inside.files] + [(path, root) for path in inside.directories]
     for path, owner in ((account.home, own), (inside.cwd, own), *added):
-        parts = _parts(path)
+        parts = path_parts(path)
         for end in range(1, len(parts)):
             made.setdefault("/".join(parts[:end]), (0o755, root))
         if parts and owner is not None:
             made.setdefault("/".join(parts), (0o755, owner))
+    made |= {path: (mode, (uid, gid)) for path, (mode, uid, gid) in inside.kept.items()}
     return [
         ["mount", "", "/", "", MS_REC | MS_PRIVATE, ""],
         ["mount", "tmpfs", STAGE, "tmpfs", MS_NOSUID | MS_NODEV, size],
         *(["mkdir", f"{STAGE}/{name}", 0o755, *root] for name in ("upper", "work", "root")),
         ["upper", f"{STAGE}/upper"],
         *(["mkdir", f"{STAGE}/upper/{path}", mode, *owner] for path, (mode, owner) in made.items()),
-        *(["write", f"{STAGE}/upper/{'/'.join(_parts(path))}", data, 0o644, *root] for path, data in inside.files),
+        *(["write", f"{STAGE}/upper/{'/'.join(path_parts(path))}", data, 0o644, *root] for path, data in inside.files),
     ]
 
 
-def _parts(path: str) -> list[str]:
+def path_parts(path: str) -> list[str]:
     """The names of an absolute path, taken as text: an image says where its user's home is, and pid 1 makes it while it
     still sees the host."""
     parts: list[str] = []
@@ -291,6 +312,7 @@ def _mount_system(ground: Ground, inside: Inside) -> list[Step]:
         ["mount", "tmpfs", dev, "tmpfs", MS_NOSUID | MS_NOEXEC, "size=64k,mode=755"],
         *(["write", f"{dev}/{name}", b"", 0o666, *root] for name in DEVICES),
         *(["bind", f"/dev/{name}", f"{dev}/{name}", ATTR_NOSUID | ATTR_NOEXEC] for name in DEVICES),
+        *(step for path in inside.devices for step in _add_device(path)),
         *(["mkdir", f"{dev}/{name}", 0o755, *root] for name in ("pts", "shm")),
         ["mount", "devpts", f"{dev}/pts", "devpts", MS_NOSUID | MS_NOEXEC, "newinstance,ptmxmode=0666,mode=0620"],
         ["mount", "tmpfs", f"{dev}/shm", "tmpfs", MS_NOSUID | MS_NODEV, f"size={shared},mode=1777"],
@@ -298,6 +320,11 @@ def _mount_system(ground: Ground, inside: Inside) -> list[Step]:
         ["symlink", f"{dev}/fd", "/proc/self/fd"],
         *(["symlink", f"{dev}/{name}", f"/proc/self/fd/{fd}"] for fd, name in enumerate(("stdin", "stdout", "stderr"))),
     ]
+
+
+def _add_device(path: str) -> list[Step]:
+    target = f"{ROOT}/dev/{path.rpartition('/')[2]}"
+    return [["write", target, b"", 0o666, *_SAME], ["bind", path, target, ATTR_NOSUID | ATTR_NOEXEC]]
 
 
 def _landlock(attributes: bytes) -> list[Step]:

@@ -33,6 +33,8 @@ class RootSource(Struct, frozen=True):
     binds: tuple[Bind, ...] = ()
     digest: str = ""
     """Identifies it in a snapshot. "": the digest of the record does."""
+    kept: bool = False
+    """Whether it is of a sandbox: its directories are left as they were, the user's too."""
 
 
 class Root(Struct):

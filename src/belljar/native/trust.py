@@ -14,9 +14,9 @@ BUNDLES: Final = (
     "/etc/ssl/cert.pem",  # Alpine, and what OpenSSL is built with
 )
 """Files of all trusted authorities. An image may have several; some are links to others."""
-_ANCHORS: Final = ("/usr/local/share/ca-certificates", "/etc/pki/ca-trust/source/anchors", "/etc/pki/trust/anchors")
+ANCHORS: Final = ("/usr/local/share/ca-certificates", "/etc/pki/ca-trust/source/anchors", "/etc/pki/trust/anchors")
 """Directories that the bundles are made from, by update-ca-certificates and update-ca-trust."""
-_HASHED: Final = "/etc/ssl/certs"
+HASHED: Final = "/etc/ssl/certs"
 """Directory in which OpenSSL looks for an authority by the hash of its name."""
 _BUNDLE_VARIABLES: Final = (
     "SSL_CERT_FILE", "CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE", "PIP_CERT", "GIT_SSL_CAINFO", "CARGO_HTTP_CAINFO",
@@ -33,10 +33,10 @@ def trust(
     `find` gives a file of the image, by its path without links, or None; `public` gives the authorities for an
     image that has none.
     """
-    hashed = _without_links(_HASHED, find)
+    hashed = _without_links(HASHED, find)
     bundles = dict(found for path in BUNDLES if (found := find(path)) is not None)
     bundles = bundles or {f"{hashed}/{BUNDLES[0].rpartition('/')[2]}": public()}
-    anchors = [found[0] for path in _ANCHORS if (found := find(path)) is not None]
+    anchors = [found[0] for path in ANCHORS if (found := find(path)) is not None]
     alone = [
         f"{hashed}/belljar.pem",
         f"{hashed}/{subject_hash(name)}.0",

@@ -99,6 +99,14 @@ class Cgroup:
         """That of its memory."""
         return self.directories[0]
 
+    def killed(self) -> int:
+        """How many of its processes were ended because its memory was used up; 0 where the kernel does not tell."""
+        for name in ("memory.events", "memory.oom_control"):
+            words = _words(f"{self.directory}/{name}")
+            if "oom_kill" in words:
+                return int(words[words.index("oom_kill") + 1])
+        return 0
+
     def add(self, pid: int) -> None:
         """Move a process in. OSError."""
         for directory in self.directories:

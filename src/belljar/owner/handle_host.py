@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import socket
 import sys
+import threading
+from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from belljar.lockdown.family_host import Family
 from belljar.lockdown.polling_host import readable
@@ -60,6 +62,11 @@ class WorkerHandle:
         """The whole environment of its commands, if it has none of its own."""
         self._owner = os.getpid()
 
+    grace: float = 0.0
+    """Seconds that it may take longer than others to answer: an emulated processor is slow."""
+    open_relay: Callable[[int], socket.socket] | None = None
+    """Where descriptors can't be handed over: gives our end of a connection, by a number."""
+
     def confine(self, memory_bytes: int) -> None:
         """Put it into a control group of its own, which bounds it and its engine processes. CgroupUnavailable."""
         if sys.platform != "linux":
@@ -78,7 +85,8 @@ class WorkerHandle:
 
     @property
     def alive(self) -> bool:
-        return not readable(self.pidfd, 0)
+        pidfd = self.pidfd  # another thread may end it meanwhile
+        return pidfd >= 0 and not readable(pidfd, 0)
 
     def kill(self) -> None:
         """Kill it and close its descriptors. Idempotent. In a forked child of its owner, only close."""
@@ -99,12 +107,48 @@ class WorkerHandle:
             with suppress(OSError):
                 self.connection.shutdown(socket.SHUT_RDWR)
 
+    def wait_ended(self) -> None:
+        """Wait for another thread that is ending it."""
+
     def release(self) -> None:
         """Close its descriptors without killing it: it was handed on, or is another's."""
         if self.pidfd >= 0:
             os.close(self.pidfd)
             self.pidfd = -1
         self.connection.close()
+
+
+class SlowWorker(WorkerHandle):
+    """A worker whose end takes a while, since much has to be cleared away. Whoever closes it waits for that."""
+
+    __slots__ = ("_ended",)
+
+    ENDING_SECONDS: ClassVar[float]
+    """How long another thread may take to end it."""
+
+    def __init__(self, pid: int, pidfd: int, connection: socket.socket) -> None:
+        super().__init__(pid, pidfd, connection)
+        self._ended = threading.Event()
+
+    def end(self) -> None:
+        pidfd, self.pidfd = self.pidfd, -1
+        if pidfd >= 0:
+            try:
+                self.clear_away(pidfd)
+            finally:
+                self._ended.set()
+
+    def clear_away(self, pidfd: int) -> None:
+        """End its process, which is `pidfd`'s to be closed, and what it held."""
+        raise NotImplementedError
+
+    def wait_ended(self) -> None:
+        if os.getpid() == self._owner:
+            self._ended.wait(self.ENDING_SECONDS)
+
+    def release(self) -> None:
+        self._ended.set()
+        super().release()
 
 
 class Workers(Protocol):

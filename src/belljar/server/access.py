@@ -6,13 +6,13 @@ import re
 from typing import Final
 
 from msgspec import Struct
-from starlette.requests import Request
+from starlette.requests import HTTPConnection, Request
 
 from belljar.api.clock_host import monotonic, wall_time
 from belljar.net.rate import Rate
 from belljar.server.database_host import Key
 from belljar.server.errors import ApiError, SandboxGone, unauthorized
-from belljar.server.keys_host import find_key, same
+from belljar.server.keys_host import READ_ONLY, find_key, same
 from belljar.server.records import Held
 from belljar.server.service import Service
 
@@ -32,6 +32,7 @@ class Caller(Struct, frozen=True):
 
     tenant: str
     key: str
+    may_write: bool = True
 
 
 class Access:
@@ -42,11 +43,13 @@ class Access:
         self._service = service
         self._failures: dict[str, Rate] = {}
 
-    def caller(self, request: Request) -> Caller:
-        """The tenant of the request's API key. ApiError 401, 429."""
+    def caller(self, request: HTTPConnection) -> Caller:
+        """The tenant of the request's API key. ApiError 401, 403, 429."""
         key = self._key(request)
         note(request, tenant=key.tenant)
-        return Caller(key.tenant, key.id)
+        if key.scope == READ_ONLY and request.scope.get("method") not in ("GET", "HEAD"):
+            raise ApiError(403, "This key may only read")
+        return Caller(key.tenant, key.id, key.scope != READ_ONLY)
 
     def check_operator(self, request: Request) -> None:
         """ApiError unless it comes from this machine itself, or with an operator's key."""
@@ -56,7 +59,7 @@ class Access:
         if self._key(request).scope != "operator":
             raise ApiError(403, "This needs an operator's key")
 
-    def _key(self, request: Request) -> Key:
+    def _key(self, request: HTTPConnection) -> Key:
         text = request.headers.get("x-api-key", "") or _bearer(request)
         if not text:
             raise unauthorized("Missing API key: set the header X-API-KEY")
@@ -104,14 +107,34 @@ class Access:
             raise unauthorized("signature is already expired")
         return self._held(request, found)
 
+    def check_link(self, request: Request, given: str, expected: str, until: str) -> None:
+        """A signature of ours that holds until then. ApiError 401, 429."""
+        if not same(given, expected):
+            raise self._failure(request, "invalid signature")
+        if not (until.isascii() and until.isdigit()) or int(until[:18]) < wall_time():
+            raise unauthorized("signature is already expired")
+
+    def check_bearer(self, request: Request, expected: str) -> None:
+        """A token of ours in the Authorization header. ApiError 401, 429."""
+        if not same(_bearer(request), expected):
+            raise self._failure(request, "Invalid token")
+
+    def check_preview(self, request: HTTPConnection, number: str, given: str, expected: str, until: str) -> None:
+        """The token of a sandbox's ports, its tenant's key, or a signed link. ApiError 403, 429."""
+        if same(request.headers.get("e2b-traffic-access-token", ""), self._service.tokens.traffic(number)):
+            return
+        held = self._service.held.get(number)
+        if "x-api-key" in request.headers and held is not None and self._key(request).tenant == held.record.tenant:
+            return
+        if not same(given, expected):
+            raise self._failure(request, "This preview needs a link that its owner signed, or a token", 403)
+        if not (until.isascii() and until.isdigit()) or int(until[:18]) < wall_time():
+            raise ApiError(403, "The link to this preview has expired")
+
     def _held(self, request: Request, number: str) -> Held:
         held = self._service.held.get(number)
         if held is None:
             raise SandboxGone(number)
-        match = _HOST.match(request.headers.get("host", ""))
-        port = request.headers.get("e2b-sandbox-port") or (match[1] if match else str(ENVD_PORT))
-        if port not in (str(ENVD_PORT), str(CODE_PORT)):
-            raise ApiError(502, "The sandbox is running but port is not open: this server has no previews")
         note(request, tenant=held.record.tenant, sandbox=number)
         return held
 
@@ -125,14 +148,14 @@ class Access:
             return ""
         return number
 
-    def _failure(self, request: Request, message: str) -> ApiError:
+    def _failure(self, request: HTTPConnection, message: str, status: int = 401) -> ApiError:
         """The answer to a wrong key, token or signature."""
         self._service.metrics.refusals.inc()
         if self._rate(request).take(monotonic()):
-            return unauthorized(message)
+            return ApiError(status, message)
         return ApiError(429, "Too many wrong keys", {"Retry-After": "30", "Should-Retry": "false"})
 
-    def _rate(self, request: Request) -> Rate:
+    def _rate(self, request: HTTPConnection) -> Rate:
         address = request.client.host if request.client is not None else ""
         rate = self._failures.get(address)
         if rate is None:
@@ -142,15 +165,15 @@ class Access:
         return rate
 
 
-def _bearer(request: Request) -> str:
+def _bearer(request: HTTPConnection) -> str:
     kind, _, text = request.headers.get("authorization", "").partition(" ")
     return text.strip() if kind.lower() == "bearer" else ""
 
 
-def note(request: Request, **fields: str) -> None:
+def note(request: HTTPConnection, **fields: str) -> None:
     """Have the request's log line say this, too."""
     request.scope.setdefault("belljar.log", {}).update(fields)
 
 
-def request_number(request: Request) -> str:
+def request_number(request: HTTPConnection) -> str:
     return str(request.scope.get("belljar.request", ""))

@@ -30,6 +30,16 @@ class Quota:
     """Commands and runs of code."""
     streams: int = 500
     """Answers that are being streamed: commands, watches, runs."""
+    memory_mb: int = 1 << 20
+    """Memory that all its sandboxes have, in MiB, as it was measured last; beyond it nothing new is started."""
+    cpu_seconds_per_hour: int = 1 << 30
+    """Processor time; then nothing new is started until the hour is over."""
+    disk_mb: int = 1 << 20
+    """Files of its sandboxes, paused ones too, as it was measured last; beyond it nothing new is started."""
+    volume_mb: int = 10 << 10
+    """Files of one volume."""
+    egress_mb_per_hour: int = 1 << 30
+    """Traffic of its sandboxes with the network; then they have none until the hour is over."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +53,8 @@ class Config:
     """The server's own SQLite file; None: memory."""
     tls_cert: str | None = None
     tls_key: str | None = None
+    domain: str | None = None
+    """Names below it lead to this server: previews are at `<port>-<id>.<domain>`."""
     insecure: bool = False
     """Listen beyond loopback without TLS."""
     allow_hosts: tuple[str, ...] = ()
@@ -56,6 +68,8 @@ class Config:
     checkpoint_seconds: float | None = None
     """Keep sandboxes that run this often, so that a crash of the server loses no more than that."""
     drain_seconds: float = 30.0
+    session_seconds: float = 60.0
+    """How long a client of our own protocol may be without a connection until it is taken for gone."""
     upload_bytes: int = 1 * GIB
     json_bytes: int = 1 * MIB
     starts: int = 8

@@ -10,6 +10,7 @@ import msgspec
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
+from belljar.api.clock_host import monotonic
 from belljar.server.errors import HTTP_STATUS, ApiError, RpcError
 
 JSON_MAX: Final = 16 << 20
@@ -105,10 +106,12 @@ class EventStream(Response):
     """A stream to the client. It ends with the events, with an error of theirs, or when the client has gone.
 
     Nothing is read from `events` before the client's connection took what came before: a slow reader slows the
-    sandbox down and fills no memory. `finish` is called at the end, even if nothing was ever read.
+    sandbox down and fills no memory. Only what comes in the first two milliseconds is gathered: the answer of a short
+    command is one piece, and its client wakes up once. `finish` is called at the end, even if nothing was ever read.
     """
 
     media_type = _STREAM_TYPE
+    gathers = 0.002
 
     def __init__(self, events: AsyncGenerator[Any, None], finish: Callable[[], object] = lambda: None) -> None:
         super().__init__()
@@ -118,21 +121,56 @@ class EventStream(Response):
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         try:
-            await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
             await until_gone(receive, self._send(send))
         finally:
             self._finish()
 
     async def _send(self, send: Any) -> None:
-        last = self.end()
+        gathered, begun = b"", not self.gathers
+        last: bytes | None = None
+        if begun:
+            await self._begin(send)
+        until = monotonic() + self.gathers
+        step: asyncio.Future[Any] | None = None
         try:
-            async for event in self._events:
-                await send({"type": "http.response.body", "body": self.encode(event), "more_body": True})
+            while last is None:
+                if begun:
+                    event = await anext(self._events, None)
+                else:
+                    step = asyncio.ensure_future(anext(self._events, None))
+                    await asyncio.wait((step,), timeout=until - monotonic())
+                    if not step.done():
+                        begun = True
+                        await self._begin(send)
+                        await send({"type": "http.response.body", "body": gathered, "more_body": True})
+                        gathered = b""
+                    event = await step
+                if event is None:
+                    last = self.end()
+                elif self.is_last(event):  # with the end of the stream in one piece
+                    last = self.encode(event) + self.end()
+                elif begun:
+                    await send({"type": "http.response.body", "body": self.encode(event), "more_body": True})
+                else:
+                    gathered += self.encode(event)
         except RpcError as error:
             last = self.end(error)
         finally:
+            if step is not None and not step.done():
+                step.cancel()
+                await asyncio.gather(step, return_exceptions=True)
             await self._events.aclose()
-        await send({"type": "http.response.body", "body": last})
+        if not begun:
+            await self._begin(send, (b"content-length", b"%d" % len(gathered + last)))
+        await send({"type": "http.response.body", "body": gathered + last})
+
+    async def _begin(self, send: Any, *headers: tuple[bytes, bytes]) -> None:
+        headers = (*self.raw_headers, *headers)
+        await send({"type": "http.response.start", "status": self.status_code, "headers": headers})
+
+    def is_last(self, event: Any) -> bool:
+        """Whether nothing can follow it."""
+        return "end" in event.get("event", ())
 
     def encode(self, event: Any) -> bytes:
         return _envelope(event)
@@ -145,6 +183,9 @@ class LineStream(EventStream):
     """The same as lines of JSON."""
 
     media_type = "application/x-ndjson"
+
+    def is_last(self, event: Any) -> bool:
+        return bool(event.get("type") == "end_of_execution")
 
     def encode(self, event: Any) -> bytes:
         return msgspec.json.encode(event) + b"\n"
@@ -160,10 +201,15 @@ class LineStream(EventStream):
 class ByteStream(EventStream):
     """The same as the bytes of a file: what goes wrong cuts the connection, so that the client sees it."""
 
+    gathers = 0.0
+
     def __init__(self, pieces: AsyncGenerator[bytes, None], headers: Mapping[str, str], status: int) -> None:
         super().__init__(pieces)
         self.raw_headers = [(name.lower().encode(), value.encode("latin-1")) for name, value in headers.items()]
         self.status_code = status
+
+    def is_last(self, event: Any) -> bool:
+        return False
 
     def encode(self, event: Any) -> bytes:
         return bytes(event)

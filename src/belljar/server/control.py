@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from typing import Any, Final, TypeVar
@@ -18,6 +19,7 @@ from belljar.server.access import Access, Caller, request_number
 from belljar.server.connect import decode, read_body
 from belljar.server.egress import Wanted
 from belljar.server.errors import ApiError, RpcError, SandboxGone
+from belljar.server.guest import LogLine
 from belljar.server.keys_host import new_id
 from belljar.server.records import Held, Record
 from belljar.server.service import Service
@@ -27,9 +29,11 @@ ENVD_VERSION: Final = "0.6.13"
 _CLIENT: Final = "belljar"
 _METADATA_MAX: Final = 64 << 10
 _PAGE: Final = 100
+_LOGS_MAX: Final = 1000
+_TOKEN: Final = re.compile(r"[0-9]{1,9}\.[a-z0-9_]{1,64}")
 _FORKS_MAX: Final = 100
 _NAME_MAX: Final = 128
-_NS: Final = 1_000_000_000
+_LINK_SECONDS_MAX: Final = 7 * 86400
 T = TypeVar("T")
 
 
@@ -37,9 +41,14 @@ class AutoResume(Struct):
     enabled: bool
 
 
+class VolumeMount(Struct):
+    name: str
+    path: str
+
+
 class NewSandbox(Struct, rename="camel"):
     template_id: str = field(name="templateID")
-    timeout: int = 300
+    timeout: float = 300
     auto_pause: bool | None = None
     auto_pause_memory: bool | None = None
     auto_resume: AutoResume | None = None
@@ -48,30 +57,34 @@ class NewSandbox(Struct, rename="camel"):
     metadata: dict[str, str] | None = None
     env_vars: dict[str, str] | None = None
     mcp: dict[str, Any] | None = None
-    volume_mounts: list[dict[str, Any]] | None = None
+    volume_mounts: list[VolumeMount] | None = None
     iam: dict[str, Any] | None = None
 
 
 class Timeout(Struct):
-    timeout: int
+    timeout: float
 
 
 class Connect(Struct):
-    timeout: int = 300
+    timeout: float = 300
 
 
 class Resume(Struct, rename="camel"):
-    timeout: int = 15
+    timeout: float = 15
     auto_pause: bool | None = None
 
 
 class Refresh(Struct):
-    duration: int = 15
+    duration: float = 15
 
 
 class Fork(Struct):
-    timeout: int = 15
+    timeout: float = 15
     count: int = 1
+
+
+class NewLink(Struct):
+    seconds: float = 3600
 
 
 class NewSnapshot(Struct):
@@ -114,7 +127,7 @@ class Control:
         request.scope.setdefault("belljar.log", {})["sandbox"] = number
         return held
 
-    async def _body(self, request: Request, shape: type[T]) -> T:
+    async def body(self, request: Request, shape: type[T]) -> T:
         data = await read_body(request, self._service.config.json_bytes)
         try:
             return decode(data or b"{}", shape)
@@ -122,12 +135,12 @@ class Control:
             raise ApiError(400, f"Error when parsing request: {error}") from None
 
     async def create(self, request: Request, caller: Caller) -> Response:
-        wish = await self._body(request, NewSandbox)
+        wish = await self.body(request, NewSandbox)
         service = self._service
         service.check_timeout(wish.timeout)
         if sum(len(k) + len(v) for k, v in (wish.metadata or {}).items()) > _METADATA_MAX:
             raise ApiError(400, "metadata is too large")
-        for name in ("mcp", "iam", "volume_mounts"):
+        for name in ("mcp", "iam"):
             if getattr(wish, name):
                 raise ApiError(400, f"This server has no {name.replace('_', ' ')}")
         wanted = msgspec.structs.replace(wish.network or Wanted(), allow_internet_access=wish.allow_internet_access)
@@ -150,14 +163,15 @@ class Control:
             pause_on_timeout=pause,
             auto_resume=pause if wish.auto_resume is None else wish.auto_resume.enabled,
             wanted=wanted,
+            volumes={mount.path: mount.name for mount in wish.volume_mounts or ()},
         )
         once = request.headers.get("idempotency-key")
         env = wish.env_vars or {}
         held = await service.create_once(caller.tenant, once, lambda: service.create(record, env))
         request.scope.setdefault("belljar.log", {})["sandbox"] = held.record.id
-        return reply(self._started(held), 201)
+        return reply(self._started(request, held), 201)
 
-    def _started(self, held: Held) -> dict[str, Any]:
+    def _started(self, request: Request, held: Held) -> dict[str, Any]:
         number, tokens = held.record.id, self._service.tokens
         return {
             "templateID": held.record.template,
@@ -166,7 +180,7 @@ class Control:
             "envdVersion": ENVD_VERSION,
             "envdAccessToken": tokens.envd(number),
             "trafficAccessToken": tokens.traffic(number),
-            "domain": None,
+            "domain": self.domain(request),
         }
 
     def _listed(self, held: Held) -> dict[str, Any]:
@@ -190,8 +204,9 @@ class Control:
         record = held.record
         detail = {
             **self._listed(held),
-            "envdAccessToken": self._service.tokens.envd(record.id),
-            "domain": None,
+            "envdAccessToken": self._service.tokens.envd(record.id) if caller.may_write else "",
+            "domain": self.domain(request),
+            "volumeMounts": [{"name": name, "path": path} for path, name in record.volumes.items()],
             "allowInternetAccess": record.wanted.allow_internet_access,
             "network": {"allowOut": record.wanted.allow_out or [], "denyOut": record.wanted.deny_out or []},
             "lifecycle": {
@@ -242,7 +257,7 @@ class Control:
 
     async def set_timeout(self, request: Request, caller: Caller) -> Response:
         held = self._find(request, caller)
-        wish = await self._body(request, Timeout)
+        wish = await self.body(request, Timeout)
         if held.guest is None:
             raise SandboxGone(held.record.id)
         self._service.set_timeout(held, wish.timeout)
@@ -250,7 +265,7 @@ class Control:
 
     async def refresh(self, request: Request, caller: Caller) -> Response:
         held = self._find(request, caller)
-        wish = await self._body(request, Refresh)
+        wish = await self.body(request, Refresh)
         self._service.set_timeout(held, wish.duration, only_longer=True)
         return Response(status_code=204)
 
@@ -261,39 +276,39 @@ class Control:
     async def connect(self, request: Request, caller: Caller) -> Response:
         """Give a sandbox's tokens, and have it run: 201 if it was paused."""
         held = self._find(request, caller)
-        wish = await self._body(request, Connect)
+        wish = await self.body(request, Connect)
         self._service.check_timeout(wish.timeout)
         paused = held.state != "running"
         if paused:
             await self._service.resume(held, wish.timeout)
         self._service.set_timeout(held, wish.timeout, only_longer=True)
-        return reply(self._started(held), 201 if paused else 200)
+        return reply(self._started(request, held), 201 if paused else 200)
 
     async def resume(self, request: Request, caller: Caller) -> Response:
         held = self._find(request, caller)
-        wish = await self._body(request, Resume)
+        wish = await self.body(request, Resume)
         self._service.check_timeout(wish.timeout)
         if held.state == "running":
             raise ApiError(409, f"Sandbox {held.record.id} is already running")
         if wish.auto_pause is not None:
             held.record.pause_on_timeout = wish.auto_pause
         await self._service.resume(held, wish.timeout)
-        return reply(self._started(held), 201)
+        return reply(self._started(request, held), 201)
 
     async def fork(self, request: Request, caller: Caller) -> Response:
         held = self._find(request, caller)
-        wish = await self._body(request, Fork)
+        wish = await self.body(request, Fork)
         if not 1 <= wish.count <= _FORKS_MAX:
             least = wish.count < 1
             raise ApiError(400, "Count must be at least 1" if least else f"Count cannot be greater than {_FORKS_MAX}")
         if held.state != "running":
             raise ApiError(409, f"Sandbox '{held.record.id}' cannot be forked while in 'paused' state")
         forks = await self._service.fork(held, wish.count, wish.timeout)
-        return reply([{"sandbox": self._started(fork)} for fork in forks], 201)
+        return reply([{"sandbox": self._started(request, fork)} for fork in forks], 201)
 
     async def snapshot(self, request: Request, caller: Caller) -> Response:
         held = self._find(request, caller)
-        wish = await self._body(request, NewSnapshot)
+        wish = await self.body(request, NewSnapshot)
         if wish.name is not None and not _is_name(wish.name):
             raise ApiError(400, "Invalid name: use lower-case letters, digits, - and _")
         row = await self._service.snapshot(held, wish.name)
@@ -313,13 +328,34 @@ class Control:
             lambda row: {"snapshotID": row.id, "names": [row.name] if row.name else []},
         )
 
-    async def delete_template(self, request: Request, caller: Caller) -> Response:
+    async def delete_snapshot(self, request: Request, caller: Caller) -> Response:
         await self._service.delete_snapshot(caller.tenant, request.path_params["name"])
         return Response(status_code=204)
 
+    async def preview(self, request: Request, caller: Caller) -> Response:
+        """A signed link to a port of a sandbox, by its host name where there is one, and by its path."""
+        held, text = self._find(request, caller), request.path_params["port"]
+        wish = await self.body(request, NewLink)
+        if not (text.isascii() and text.isdigit() and 0 < int(text[:6]) < 1 << 16):
+            raise ApiError(400, "Invalid port")
+        if not 0 < wish.seconds <= _LINK_SECONDS_MAX:
+            raise ApiError(400, f"A link holds for 1 to {_LINK_SECONDS_MAX} seconds")
+        number, port, until = held.record.id, int(text), int(wall_time() + wish.seconds)
+        token = f"{until}.{self._service.tokens.preview(number, port, str(until))}"
+        base, domain = request.base_url, self.domain(request)
+        path = f"{base}p/{number}/{port}/?belljar={token}"
+        host = None if domain is None else f"{base.scheme}://{port}-{number}.{domain}/?belljar={token}"
+        return reply({"url": host or path, "pathUrl": path, "expiresAt": timestamp(until)}, 201)
+
+    def domain(self, request: Request) -> str | None:
+        """What previews have host names below; None: no such names lead to this server."""
+        domain = self._service.config.domain
+        port = request.base_url.port
+        return domain if domain is None or port is None else f"{domain}:{port}"
+
     async def set_network(self, request: Request, caller: Caller) -> Response:
         held = self._find(request, caller)
-        wanted = await self._body(request, Wanted)
+        wanted = await self.body(request, Wanted)
         if not self._service.config.allow_hosts and wanted.allow_out:
             raise ApiError(403, "This server gives sandboxes no network")
         held.egress.change(wanted)
@@ -346,7 +382,7 @@ class Control:
             "timestamp": timestamp(sample["at"]),
             "timestampUnix": int(sample["at"]),
             "cpuCount": 1,
-            "cpuUsedPct": round(100 * sample.get("cpu", 0.0) / max(sample.get("uptime", 1.0), 0.001), 2),
+            "cpuUsedPct": round(100 * sample["cpu_share"], 2),
             "memUsed": int(sample.get("memory", 0)),
             "memTotal": limits.memory_bytes,
             "memCache": 0,
@@ -366,9 +402,40 @@ class Control:
         return reply({"sandboxes": found})
 
     async def logs(self, request: Request, caller: Caller) -> Response:
-        """Sandboxes keep no log: what commands print goes to whoever started them."""
-        self._find(request, caller)
-        return reply({"logs": [], "logEntries": []})
+        """What happened to a sandbox: starts, pauses, processes, and connections that were refused."""
+        lines = self._logged(self._find(request, caller), request, "start")
+        old = [{"timestamp": line["timestamp"], "line": f"{line['message']} {line['fields']}"} for line in lines]
+        return reply({"logs": old, "logEntries": lines})
+
+    async def logs_v2(self, request: Request, caller: Caller) -> Response:
+        return reply({"logs": self._logged(self._find(request, caller), request, "cursor")})
+
+    def _logged(self, held: Held, request: Request, first: str) -> list[dict[str, Any]]:
+        query = request.query_params
+        after, limit = query.get(first, ""), query.get("limit", str(_LOGS_MAX))
+        if any(text and not (text.isascii() and text.isdigit()) for text in (after, limit)):
+            raise ApiError(400, f"Invalid {first} or limit")
+        if query.get("direction", "forward") not in ("forward", "backward"):
+            raise ApiError(400, "Invalid direction parameter")
+        levels = ("debug", "info", "warn", "error")
+        if (level := query.get("level", "debug")) not in levels:
+            raise ApiError(400, "Invalid level parameter")
+        backward, at = query.get("direction") == "backward", int(after[:15] or 0) / 1e3
+        refused = [
+            LogLine(event["at"], "network refused", {"to": str(event["to"])}, "warn") for event in held.egress.refused()
+        ]
+        lines = sorted((*held.log, *refused), key=lambda line: line.at, reverse=backward)
+        found = [
+            line
+            for line in lines
+            if (not after or (line.at <= at if backward else line.at >= at))
+            and query.get("search", "") in line.message
+            and levels.index(line.level) >= levels.index(level)
+        ]
+        return [
+            {"timestamp": timestamp(line.at), "level": line.level, "message": line.message, "fields": line.fields}
+            for line in found[: min(int(limit[:6] or 0), _LOGS_MAX)]
+        ]
 
 
 def reply(value: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
@@ -376,20 +443,23 @@ def reply(value: Any, status: int = 200, headers: dict[str, str] | None = None) 
 
 
 def page(request: Request, items: list[T], number: Callable[[T], str], show: Callable[[T], Any]) -> Response:
-    """One page of a list; the header X-Next-Token, if there is one, is the id that the next page begins after."""
+    """One page of a list; the header X-Next-Token, if there is one, says what the next page begins after: a place and
+    an id. If that item has gone meanwhile, it begins at the place.
+    """
     query = request.query_params
     limit = query.get("limit", str(_PAGE))
     if not (limit.isascii() and limit.isdigit() and 0 < int(limit[:6]) <= _PAGE):
         raise ApiError(400, f"Invalid limit: 1 to {_PAGE}")
     size, start = int(limit), 0
-    if token := query.get("nextToken"):
-        places = [place for place, item in enumerate(items) if number(item) == token]
-        if not places:
+    if (token := query.get("nextToken")) is not None:
+        if not _TOKEN.fullmatch(token):
             raise ApiError(400, "Invalid next token")
-        start = places[0] + 1
+        place, _, last = token.partition(".")
+        start = next((at + 1 for at, item in enumerate(items) if number(item) == last), int(place))
     shown = items[start : start + size]
     more = start + size < len(items)
-    return reply([show(item) for item in shown], headers={"X-Next-Token": number(shown[-1])} if more else None)
+    following = {"X-Next-Token": f"{start + size}.{number(shown[-1])}"} if more else None
+    return reply([show(item) for item in shown], headers=following)
 
 
 def timestamp(at: float) -> str:

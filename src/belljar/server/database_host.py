@@ -30,9 +30,28 @@ CREATE INDEX IF NOT EXISTS snapshot_tenant ON snapshot(tenant, created);
 CREATE TABLE IF NOT EXISTS usage (
     tenant TEXT NOT NULL, hour INTEGER NOT NULL, name TEXT NOT NULL, amount REAL NOT NULL,
     PRIMARY KEY (tenant, hour, name));
+CREATE TABLE IF NOT EXISTS template (
+    id TEXT PRIMARY KEY, tenant TEXT NOT NULL, name TEXT NOT NULL, created REAL NOT NULL, spawned REAL,
+    spawns INTEGER NOT NULL DEFAULT 0, UNIQUE (tenant, name));
+CREATE TABLE IF NOT EXISTS build (
+    id TEXT PRIMARY KEY, template TEXT NOT NULL REFERENCES template(id) ON DELETE CASCADE, status TEXT NOT NULL,
+    created REAL NOT NULL, finished REAL, image TEXT, start TEXT NOT NULL DEFAULT '', ready TEXT NOT NULL DEFAULT '',
+    reason TEXT NOT NULL DEFAULT '', step TEXT NOT NULL DEFAULT '', tags TEXT NOT NULL DEFAULT '',
+    user TEXT NOT NULL DEFAULT '', cwd TEXT NOT NULL DEFAULT '');
+CREATE INDEX IF NOT EXISTS build_template ON build(template, created);
+CREATE TABLE IF NOT EXISTS tag (
+    template TEXT NOT NULL REFERENCES template(id) ON DELETE CASCADE, name TEXT NOT NULL,
+    build TEXT NOT NULL REFERENCES build(id) ON DELETE CASCADE, created REAL NOT NULL, PRIMARY KEY (template, name));
+CREATE TABLE IF NOT EXISTS volume (
+    id TEXT PRIMARY KEY, tenant TEXT NOT NULL, name TEXT NOT NULL, created REAL NOT NULL, UNIQUE (tenant, name));
+CREATE TABLE IF NOT EXISTS credential (
+    id TEXT PRIMARY KEY, tenant TEXT NOT NULL, name TEXT NOT NULL, value TEXT NOT NULL, version INTEGER NOT NULL,
+    metadata TEXT NOT NULL, created REAL NOT NULL, updated REAL NOT NULL, UNIQUE (tenant, name));
 CREATE TABLE IF NOT EXISTS audit (
     at REAL NOT NULL, tenant TEXT NOT NULL, key TEXT NOT NULL, request TEXT NOT NULL, action TEXT NOT NULL,
     subject TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS session (
+    hash BLOB PRIMARY KEY, key TEXT NOT NULL REFERENCES key(id), expires REAL NOT NULL);
 PRAGMA user_version = 1;
 """
 _VERSION: Final = 1
@@ -113,22 +132,27 @@ class Database:
             raise
         self._connection.execute("COMMIT")
 
-    def _rows(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
+    def rows(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
         return self._connection.execute(sql, values).fetchall()
 
-    def _one(self, sql: str, *values: Any) -> tuple[Any, ...] | None:
+    def write(self, sql: str, *values: Any) -> int:
+        """Change something, durably; gives the number of rows it changed. sqlite3.Error."""
+        with self.durable():
+            return self._connection.execute(sql, values).rowcount
+
+    def one(self, sql: str, *values: Any) -> tuple[Any, ...] | None:
         row: tuple[Any, ...] | None = self._connection.execute(sql, values).fetchone()
         return row
 
     def check(self) -> None:
         """Raises if the file can't be read any more. sqlite3.Error."""
-        self._one("SELECT 1 FROM tenant")
+        self.one("SELECT 1 FROM tenant")
 
     def secret(self, name: str) -> bytes:
         """A random value of the server's own, made when it is first asked for."""
         with self.durable():
             self._connection.execute("INSERT OR IGNORE INTO secret VALUES (?, ?)", (name, os.urandom(32)))
-        row = self._one("SELECT value FROM secret WHERE name = ?", name)
+        row = self.one("SELECT value FROM secret WHERE name = ?", name)
         assert row is not None
         return bytes(row[0])
 
@@ -140,7 +164,7 @@ class Database:
                 self._connection.execute("UPDATE tenant SET quota = ? WHERE id = ?", (quota, tenant))
 
     def quota(self, tenant: str) -> str:
-        row = self._one("SELECT quota FROM tenant WHERE id = ?", tenant)
+        row = self.one("SELECT quota FROM tenant WHERE id = ?", tenant)
         return "{}" if row is None else str(row[0])
 
     def add_key(self, key: Key) -> None:
@@ -151,13 +175,13 @@ class Database:
             )
 
     def key(self, number: str) -> Key | None:
-        row = self._one("SELECT id, tenant, hash, name, scope, created, revoked FROM key WHERE id = ?", number)
+        row = self.one("SELECT id, tenant, hash, name, scope, created, revoked FROM key WHERE id = ?", number)
         return None if row is None else Key(*row)
 
     def list_keys(self) -> list[Key]:
         return [
             Key(*row)
-            for row in self._rows("SELECT id, tenant, hash, name, scope, created, revoked FROM key ORDER BY created")
+            for row in self.rows("SELECT id, tenant, hash, name, scope, created, revoked FROM key ORDER BY created")
         ]
 
     def revoke(self, number: str, now: float) -> bool:
@@ -167,6 +191,21 @@ class Database:
                 "UPDATE key SET revoked = ? WHERE id = ? AND revoked IS NULL", (now, number)
             )
         return done.rowcount == 1
+
+    def add_session(self, digest: bytes, key: str, expires: float, now: float) -> None:
+        """Remember that somebody signed in to the console with a key; sessions that are over are forgotten."""
+        with self._transaction():
+            self._connection.execute("DELETE FROM session WHERE expires <= ?", (now,))
+            self._connection.execute("INSERT INTO session VALUES (?, ?, ?)", (digest, key, expires))
+
+    def session(self, digest: bytes, now: float) -> Key | None:
+        """The valid key that somebody signed in with."""
+        row = self.one("SELECT key FROM session WHERE hash = ? AND expires > ?", digest, now)
+        key = None if row is None else self.key(str(row[0]))
+        return key if key is not None and key.revoked is None else None
+
+    def drop_session(self, digest: bytes) -> None:
+        self._connection.execute("DELETE FROM session WHERE hash = ?", (digest,))
 
     def put_sandbox(self, number: str, tenant: str, state: str, record: str, *, durable: bool = False) -> None:
         row = (number, tenant, state, record)
@@ -178,12 +217,12 @@ class Database:
 
     def sandboxes(self) -> list[tuple[str, str]]:
         """State and record of each."""
-        return [(str(state), str(record)) for state, record in self._rows("SELECT state, record FROM sandbox")]
+        return [(str(state), str(record)) for state, record in self.rows("SELECT state, record FROM sandbox")]
 
     def needs_store(self) -> bool:
         """Whether there is a paused sandbox or a snapshot."""
         sql = "SELECT 1 FROM sandbox WHERE state = 'paused' UNION SELECT 1 FROM snapshot"
-        return self._one(sql) is not None
+        return self.one(sql) is not None
 
     def drop_sandbox(self, number: str) -> None:
         self._connection.execute("DELETE FROM sandbox WHERE id = ?", (number,))
@@ -197,12 +236,16 @@ class Database:
 
     def snapshots(self, tenant: str) -> list[SnapshotRow]:
         """Newest first."""
-        rows = self._rows("SELECT * FROM snapshot WHERE tenant = ? ORDER BY created DESC, id", tenant)
+        rows = self.rows("SELECT * FROM snapshot WHERE tenant = ? ORDER BY created DESC, id", tenant)
         return [SnapshotRow(*row) for row in rows]
+
+    def snapshot_name(self, tenant: str, number: str) -> str | None:
+        row = self.one("SELECT name FROM snapshot WHERE tenant = ? AND id = ?", tenant, number)
+        return None if row is None else row[0]
 
     def refers(self, ref: str) -> bool:
         """Whether a snapshot of any tenant is this one of the store."""
-        return self._one("SELECT 1 FROM snapshot WHERE ref = ?", ref) is not None
+        return self.one("SELECT 1 FROM snapshot WHERE ref = ?", ref) is not None
 
     def drop_snapshot(self, number: str) -> None:
         with self.durable():
@@ -219,7 +262,7 @@ class Database:
     def usage(self, tenant: str | None = None) -> list[tuple[str, int, str, float]]:
         sql = "SELECT tenant, hour, name, amount FROM usage WHERE ? IS NULL OR tenant = ? ORDER BY 1, 2, 3"
         return [
-            (str(who), int(hour), str(name), float(much)) for who, hour, name, much in self._rows(sql, tenant, tenant)
+            (str(who), int(hour), str(name), float(much)) for who, hour, name, much in self.rows(sql, tenant, tenant)
         ]
 
     def audit(self, at: float, tenant: str, key: str, request: str, action: str, subject: str) -> None:
@@ -232,7 +275,7 @@ class Database:
     def audited(self, tenant: str | None = None, most: int = 1000) -> list[tuple[Any, ...]]:
         """The newest lines first."""
         sql = "SELECT * FROM audit WHERE ? IS NULL OR tenant = ? ORDER BY rowid DESC LIMIT ?"
-        return self._rows(sql, tenant, tenant, most)
+        return self.rows(sql, tenant, tenant, most)
 
 
 def _connect(path: str | None) -> sqlite3.Connection:

@@ -29,8 +29,8 @@ class Guard:
         self._metrics = metrics
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
+        if scope["type"] == "websocket":
+            await self._socket(scope, receive, send)
             return
         began = monotonic()
         number = _request_number(scope["headers"])
@@ -68,6 +68,21 @@ class Guard:
                     **scope.get("belljar.log", {}),
                 },
             )
+
+    async def _socket(self, scope: Any, receive: Any, send: Any) -> None:
+        """A WebSocket: no more can be done about a failure than to close it."""
+        began, number = monotonic(), _request_number(scope["headers"])
+        scope["belljar.request"] = number
+        try:
+            _check(scope)
+            await self._app(scope, receive, send)
+        except ApiError as error:
+            await send({"type": "websocket.close", "code": 1008, "reason": error.message[:100]})
+        except Exception:
+            log.exception("a WebSocket failed", extra={"request": number, "route": _route(scope)})
+        finally:
+            fields = {"request": number, "route": _route(scope), "ms": round((monotonic() - began) * 1e3, 2)}
+            log.info("websocket", extra={**fields, **scope.get("belljar.log", {})})
 
 
 def _request_number(headers: list[tuple[bytes, bytes]]) -> str:

@@ -14,7 +14,7 @@ from belljar.api.async_interpreter import AsyncInterpreter
 from belljar.api.async_js import AsyncJsInterpreter
 from belljar.api.async_process import AsyncProcess, AsyncStream, AsyncTerminal
 from belljar.api.async_sandbox import AsyncSandbox
-from belljar.api.clock_host import monotonic
+from belljar.api.clock_host import monotonic, wall_time
 from belljar.api.command import DEVNULL, PIPE
 from belljar.api.errors import FileError, SandboxError
 from belljar.server.errors import RpcError, rpc_error
@@ -25,10 +25,14 @@ _ENDED_KEPT: Final = 1000
 _ENDED_SECONDS: Final = 30.0
 """How long the end of a process can still be asked for."""
 _WATCHERS_MAX: Final = 256
+_READY_SECONDS: Final = 60.0
+_READY_LOOK: Final = 0.05
+"""Seconds that the start command of a template has to get ready, and between two looks at it."""
 _NAMES_MAX: Final = 64 << 10
 """Bytes of /etc/passwd that are read."""
 _EVENTS_MAX: Final = 10_000
 """Changes that a watcher keeps for a client that does not ask; then it fails."""
+_LINE_MAX: Final = 500
 _QUEUE: Final = 8
 """Pieces of output under way to one client."""
 
@@ -36,6 +40,23 @@ _SIGNALS: Final = {1: "hangup", 2: "interrupt", 3: "quit", 6: "aborted", 9: "kil
 _SIGNALS_MORE: Final = {13: "broken pipe", 14: "alarm clock", 15: "terminated"}
 
 Event = dict[str, Any]
+
+
+def run_as(user: str, argv: list[str], cwd: str) -> tuple[list[str], str]:
+    """A command and its directory, for whoever is to run it."""
+    return (["sudo", "-E", "-H", "--", "env", "-C", cwd, *argv], "/") if user == "root" else (argv, cwd)
+
+
+class LogLine(Struct, frozen=True):
+    """What happened to a sandbox, for those who ask for its log."""
+
+    at: float
+    message: str
+    fields: dict[str, str] = {}
+    level: str = "info"
+
+
+Log = deque[LogLine]
 
 
 class Patience(Struct, frozen=True):
@@ -209,8 +230,9 @@ class Watcher:
 class Guest:
     """A sandbox that runs."""
 
-    def __init__(self, sandbox: AsyncSandbox) -> None:
+    def __init__(self, sandbox: AsyncSandbox, log: Log | None = None) -> None:
         self.sandbox = sandbox
+        self._log: Log = deque(maxlen=1) if log is None else log
         self.jobs: dict[int, Job] = {}
         self.watchers: dict[str, Watcher] = {}
         self.contexts: dict[str, Context] = {}
@@ -221,6 +243,8 @@ class Guest:
         self.used = self.kept = monotonic()
         """When it was last used, and last kept in the store."""
         self.samples: deque[Event] = deque(maxlen=720)
+        self.sampled = 0.0
+        """When the last was made."""
         self._owners: dict[str, dict[int, str]] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._ended: deque[Job] = deque()
@@ -261,6 +285,8 @@ class Guest:
         job = Job(process, terminal, config, tag, stdin)
         queue = job.listen()
         self.jobs[job.pid] = job
+        shown = " ".join([config["cmd"], *config["args"]])[:_LINE_MAX]
+        self._log.append(LogLine(wall_time(), "process started", {"pid": str(job.pid), "command": shown}))
         if timeout is not None:
             job.end_after(timeout)
         task = asyncio.ensure_future(self._run(job))
@@ -268,8 +294,25 @@ class Guest:
         task.add_done_callback(self._tasks.discard)
         return job, queue
 
+    async def launch(self, start: str, ready: str, user: str, cwd: str) -> None:
+        """Start the command of a template, and wait until it is ready. SandboxError."""
+        config = {"cmd": "/bin/bash", "args": ["-l", "-c", start], "envs": {}}
+        argv, cwd = run_as(user, ["/bin/bash", "-l", "-c", start], cwd or HOME)
+        job, queue = await self.spawn(config, argv, env={}, cwd=cwd, stdin=False, size=None, tag="start", timeout=None)
+        job.leave(queue)
+        until = monotonic() + _READY_SECONDS
+        while ready:
+            left = until - monotonic()
+            if left <= 0 or (await self.sandbox.exec(["/bin/bash", "-c", ready], timeout=left)).exit_code == 0:
+                break
+            await asyncio.sleep(_READY_LOOK)
+        if ready and left <= 0:
+            raise SandboxError(f"the start command was not ready within {_READY_SECONDS:g} s: {ready[:200]}")
+
     async def _run(self, job: Job) -> None:
         await job.pump()
+        status = str((job.end or {}).get("status", "lost"))
+        self._log.append(LogLine(wall_time(), "process ended", {"pid": str(job.pid), "status": status}))
         if self.jobs.get(job.pid) is job:
             del self.jobs[job.pid]
         self._ended.append(job)

@@ -51,6 +51,8 @@ _KEYS: Final = {
 }
 _BINARY: Final = ("png", "jpeg", "pdf")
 Event = dict[str, Any]
+_GONE: Final[Event] = {}
+"""The last event of a run whose sandbox has ended."""
 
 
 class Execute(Struct):
@@ -104,9 +106,10 @@ class CodeInterpreter:
             try:
                 async with context.lock:
                     await self._run(guest, context, wish, queue)
+            except SandboxClosed:
+                await queue.put(_GONE)
             except SandboxError as error:
-                name = "SandboxClosed" if isinstance(error, SandboxClosed) else "SandboxError"
-                await queue.put(_error(name, printable(str(error)), ""))
+                await queue.put(_error("SandboxError", printable(str(error)), ""))
             await queue.put({"type": "end_of_execution"})
             await queue.put(None)
 
@@ -114,6 +117,8 @@ class CodeInterpreter:
             task = asyncio.ensure_future(run())
             try:
                 while (event := await queue.get()) is not None:
+                    if event is _GONE:  # clients tell a sandbox that has ended by its connection, which breaks
+                        raise ConnectionError("the sandbox ended during the run")
                     yield event
             finally:
                 await _stop(task, context, queue)
@@ -157,8 +162,9 @@ class CodeInterpreter:
         return reply(context.show())
 
     async def list_contexts(self, request: Request, held: Held, guest: Guest) -> Response:
-        _default(guest, "python")
-        return reply([context.show() for context in guest.contexts.values()])
+        usual = [_default(guest, language) for language in ("python", "javascript")]
+        others = [context for context in guest.contexts.values() if context not in usual]
+        return reply([context.show() for context in (*usual, *others)])
 
     async def remove(self, request: Request, held: Held, guest: Guest) -> Response:
         context = _context(guest, request.path_params["context"])
@@ -269,7 +275,7 @@ def results(result: RunResult, language: str) -> list[Event]:
         shown[-1]["is_main_result"] = True
     elif result.exports.get("default") is not None:
         value = result.exports["default"]
-        text = repr(value) if language == "python" else _javascript(value)
+        text = _text(value, language)
         shown.append({"type": "result", "is_main_result": True, "text": text})
     return shown
 
@@ -292,5 +298,8 @@ def _format(output: Output) -> tuple[str, Any]:
     return key, output.text
 
 
-def _javascript(value: Any) -> str:
-    return repr(value) if isinstance(value, str) else json.dumps(value, default=str)
+def _text(value: Any, language: str) -> str:
+    """A value as clients see it: a text without its quotes."""
+    if isinstance(value, str):
+        return value
+    return repr(value) if language == "python" else json.dumps(value, default=str)

@@ -7,6 +7,7 @@ import secrets
 from base64 import b64encode, urlsafe_b64encode
 from hashlib import sha256
 from typing import Final
+from uuid import uuid4
 
 from belljar.api.clock_host import wall_time
 from belljar.server.database_host import Database, Key
@@ -15,12 +16,17 @@ PREFIX: Final = "bj_"
 _ID: Final = 10
 _LETTERS: Final = "abcdefghijklmnopqrstuvwxyz0123456789"
 _KEY_MAX: Final = 200
-SCOPES: Final = ("tenant", "operator")
-"""An operator's key may read /metrics from elsewhere, too."""
+READ_ONLY: Final = "read"
+"""A scope, beside "tenant" and "operator". An operator's key may read /metrics from elsewhere, too; one that only reads
+changes nothing, and gets no tokens."""
 
 
 def _letters(count: int) -> str:
-    return "".join(secrets.choice(_LETTERS) for _ in range(count))
+    number, found = secrets.randbelow(len(_LETTERS) ** count), ""  # one system call, not one for each letter
+    for _ in range(count):
+        number, place = divmod(number, len(_LETTERS))
+        found += _LETTERS[place]
+    return found
 
 
 def new_id() -> str:
@@ -28,8 +34,18 @@ def new_id() -> str:
     return "i" + _letters(24)
 
 
+def build_id() -> str:
+    """The protocol wants these to be UUIDs."""
+    return str(uuid4())
+
+
 def request_id() -> str:
     return secrets.token_hex(8)
+
+
+def session_token() -> str:
+    """What a browser shows once it has signed in; kept as `hash_of` it."""
+    return secrets.token_urlsafe(32)
 
 
 def create_key(database: Database, tenant: str, name: str, scope: str = "tenant") -> str:
@@ -37,7 +53,7 @@ def create_key(database: Database, tenant: str, name: str, scope: str = "tenant"
     number, now = _letters(_ID), wall_time()
     text = PREFIX + number + _letters(32)
     database.add_tenant(tenant, now)
-    database.add_key(Key(number, tenant, _hash(text), name, scope, now, None))
+    database.add_key(Key(number, tenant, hash_of(text), name, scope, now, None))
     return text
 
 
@@ -46,12 +62,12 @@ def find_key(database: Database, text: str) -> Key | None:
     if not text.startswith(PREFIX) or len(text) > _KEY_MAX or not text.isascii():
         return None
     found = database.key(text[len(PREFIX) :][:_ID])
-    known = _hash(text) if found is None else found.hash  # the comparison is made in any case
-    same = hmac.compare_digest(known, _hash(text))
+    known = hash_of(text) if found is None else found.hash  # the comparison is made in any case
+    same = hmac.compare_digest(known, hash_of(text))
     return found if same and found is not None and found.revoked is None else None
 
 
-def _hash(text: str) -> bytes:
+def hash_of(text: str) -> bytes:
     """Keys are long and random: a plain hash can't be turned back."""
     return sha256(text.encode()).digest()
 
@@ -74,6 +90,14 @@ class Tokens:
         digest = hmac.digest(self._secret, f"{use}:{sandbox}".encode("utf-8", "surrogatepass"), "sha256")
         return urlsafe_b64encode(digest).rstrip(b"=").decode()
 
+    def preview(self, sandbox: str, port: int, until: str) -> str:
+        """The signature of a link to a port of a sandbox."""
+        return self.link("preview", sandbox, str(port), until)
+
+    def link(self, use: str, *parts: str) -> str:
+        """The signature of a URL of ours."""
+        return self._make(use, "\0".join(parts))
+
     def signature(self, sandbox: str, path: str, operation: str, user: str, expiration: str | None) -> str:
         """The signature of a URL for one file, as the SDKs compute it from the token."""
         parts = [path, operation, user, self.envd(sandbox)]
@@ -86,3 +110,8 @@ class Tokens:
 def same(given: str, expected: str) -> bool:
     """Compare in a time that tells nothing."""
     return hmac.compare_digest(given.encode("utf-8", "surrogatepass"), expected.encode())
+
+
+def new_token() -> str:
+    """A secret by which a client's session is found again."""
+    return secrets.token_urlsafe(32)

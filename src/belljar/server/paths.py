@@ -14,11 +14,11 @@ _HOMES: Final = {USER: HOME, "root": "/root"}
 _PATH_MAX: Final = 4096
 
 
-def parse_user(request: Request) -> str:
+def parse_user(request: Request, usual: str = USER) -> str:
     """The user of a Connect call, by Basic authentication without a password. ValueError for an unknown one."""
     kind, _, text = request.headers.get("authorization", "").partition(" ")
     if kind.lower() != "basic":
-        return USER
+        return usual
     try:
         name = b64decode(text, validate=True).decode().partition(":")[0]
     except ValueError:

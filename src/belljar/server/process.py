@@ -15,7 +15,7 @@ from belljar.api.clock_host import monotonic
 from belljar.api.errors import FileError
 from belljar.server.connect import read_message, read_single, read_stream
 from belljar.server.errors import RpcError
-from belljar.server.guest import Guest, Job, Patience
+from belljar.server.guest import Guest, Job, Patience, run_as
 from belljar.server.paths import parse_user, resolve
 from belljar.server.records import Held
 
@@ -112,7 +112,7 @@ async def start(request: Request, held: Held, guest: Guest, patience: Patience) 
     """Start a process; the stream of its events. It goes on if the client goes away, until its timeout. RpcError."""
     wish = await read_single(request, Start)
     try:
-        user = parse_user(request)
+        user = parse_user(request, held.record.user)
     except ValueError as error:
         raise RpcError("unauthenticated", str(error)) from None
     config = wish.process
@@ -122,10 +122,10 @@ async def start(request: Request, held: Held, guest: Guest, patience: Patience) 
         raise RpcError("resource_exhausted", f"more than {_JOBS_MAX} processes")
     argv = [config.cmd, *config.args]
     try:
-        cwd = normpath(resolve(config.cwd or "", user))
+        cwd = normpath(resolve(config.cwd or held.record.cwd, user))
         if user == "root":
             await guest.sandbox.files.stat(cwd)
-            argv, cwd = ["sudo", "-E", "-H", "--", "env", "-C", cwd, *argv], "/"
+            argv, cwd = run_as(user, argv, cwd)
         size = None if wish.pty is None else (wish.pty.size.rows or 24, wish.pty.size.cols or 80)
         shown: dict[str, Any] = {"cmd": config.cmd, "args": config.args, "envs": config.envs}
         job, queue = await guest.spawn(

@@ -17,6 +17,7 @@ from belljar.api.errors import SandboxError
 from belljar.server import logs_host
 from belljar.server.app import make_app
 from belljar.server.config import Config
+from belljar.server.console.access import Sessions
 from belljar.server.database_host import Database
 from belljar.server.keys_host import create_key
 from belljar.server.metrics import Metrics
@@ -25,6 +26,8 @@ from belljar.store.default_host import open_store
 
 FIRST_TENANT: Final = "default"
 _CONNECTIONS_MAX: Final = 20_000
+_MESSAGE_MAX: Final = 1 << 20
+"""Bytes of one message of a WebSocket."""
 
 
 class CannotServe(SandboxError):
@@ -68,8 +71,10 @@ def check_safe(config: Config, database: Database) -> None:
         )
 
 
-def serve(config: Config, announce: Callable[[str, str | None], None]) -> int:
-    """Serve until a signal. `announce` is told the URL, and the first key if it was made now. SandboxError."""
+def serve(config: Config, announce: Callable[[str, str | None, str | None], None]) -> int:
+    """Serve until a signal. `announce` is told the URL, the first key if it was made now, and a token that signs in to
+    the console once. SandboxError.
+    """
     database = Database(config.data)
     try:
         database.claim()
@@ -85,10 +90,18 @@ def serve(config: Config, announce: Callable[[str, str | None], None]) -> int:
         url = f"{'https' if config.tls_cert else 'http'}://{shown}:{listener.getsockname()[1]}"
         logs_host.set_up(config.log)
         _raise_open_files()
-        asyncio.run(_serve(config, database, store, listener, lambda: announce(url, key)))
+        sessions = Sessions(database)
+        token = _invite(sessions, database)
+        asyncio.run(_serve(config, database, store, sessions, listener, lambda: announce(url, key, token)))
     finally:
         database.close()
     return 0
+
+
+def _invite(sessions: Sessions, database: Database) -> str | None:
+    """A token for whoever started the server, who has all keys at hand anyway: as the oldest operator's key."""
+    keys = [key for key in database.list_keys() if key.revoked is None and key.scope == "operator"]
+    return sessions.invite(keys[0]) if keys else None
 
 
 def _raise_open_files() -> None:
@@ -111,15 +124,22 @@ def _listen(host: str, port: int) -> socket.socket:
 
 
 async def _serve(
-    config: Config, database: Database, store: Any, listener: socket.socket, announce: Callable[[], None]
+    config: Config,
+    database: Database,
+    store: Any,
+    sessions: Sessions,
+    listener: socket.socket,
+    announce: Callable[[], None],
 ) -> None:
     service = Service(config, database, store, Metrics())
     await service.start()
     server = uvicorn.Server(
         uvicorn.Config(
-            make_app(service),
+            make_app(service, sessions),
             http="h11",
-            ws="none",
+            ws="websockets-sansio",
+            ws_max_size=_MESSAGE_MAX,
+            ws_per_message_deflate=False,
             lifespan="off",
             log_config=None,
             access_log=False,

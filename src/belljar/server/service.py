@@ -14,16 +14,21 @@ import msgspec
 from belljar.api.async_sandbox import AsyncSandbox
 from belljar.api.clock_host import monotonic, wall_time
 from belljar.api.errors import ImageError, SandboxClosed, SandboxError, SnapshotError
+from belljar.api.mounts import Mount
 from belljar.api.snapshot import Snapshot
 from belljar.net.rate import Rate
+from belljar.server.assets_host import DEFAULT_TAG, Assets, Build, Credential, Volume
 from belljar.server.config import Config, Quota
 from belljar.server.database_host import Database, SnapshotRow
 from belljar.server.egress import Egress, Wanted
 from belljar.server.errors import ApiError, RpcError, SandboxGone, not_found
-from belljar.server.guest import HOME, USER, Guest
+from belljar.server.guest import HOME, USER, Guest, LogLine
 from belljar.server.keys_host import Tokens, new_id
 from belljar.server.metrics import Metrics
 from belljar.server.records import Held, Record
+from belljar.server.uploads_host import Uploads
+from belljar.server.usage import Meter
+from belljar.server.volumes_host import VolumeDirectories
 from belljar.store.errors import StoreError
 from belljar.store.snapshot import IMAGE
 from belljar.store.store import Store
@@ -34,6 +39,8 @@ TEMPLATES: Final = frozenset({"base", "code-interpreter-v1", "code-interpreter"}
 """Names of the built-in image: clients of the protocol ask for these unless they are told otherwise."""
 _TICK: Final = 0.25
 _FLUSH: Final = 10.0
+_QUOTA_SECONDS: Final = 2.0
+"""How long a quota that was read is taken as the present."""
 _QUIET: Final = 5.0
 """Seconds that a pause waits for calls under way."""
 _RETRY: Final = 30.0
@@ -51,6 +58,11 @@ class Service:
         self.database = database
         self.store = store
         self.metrics = metrics
+        self.assets = Assets(database)
+        self.volumes = VolumeDirectories(None if config.data is None else f"{config.data}.volumes")
+        self.at_close: list[Callable[[], Awaitable[None]]] = []
+        self._secrets = self.assets.secret_values()
+        self.uploads = Uploads(None if config.data is None else f"{config.data}.uploads")
         self.tokens = Tokens(database.secret("tokens"))
         self.held: dict[str, Held] = {}
         self.draining = False
@@ -59,7 +71,7 @@ class Service:
         self._streams: Counter[str] = Counter()
         self._execs: dict[str, Rate] = {}
         self._quotas: dict[str, tuple[float, Quota]] = {}
-        self._usage: Counter[tuple[str, int, str]] = Counter()
+        self.meter = Meter(self.quota, database)
         self._starts = asyncio.Semaphore(config.starts)
         self._tenant_starts: dict[str, asyncio.Semaphore] = {}
         self._once: dict[tuple[str, str], asyncio.Future[Held]] = {}
@@ -70,11 +82,12 @@ class Service:
     async def start(self) -> None:
         """Take up what an earlier server left, and watch the clock."""
         await asyncio.to_thread(self._recover)
-        self._background(self._watch_clock())
-        self._background(self._warm_up())
+        self.background(self._watch_clock())
+        self.background(self._warm_up())
 
     def _recover(self) -> None:
         """Paused sandboxes stay. Those that ran when the server ended go on from their last pause or checkpoint."""
+        self.assets.stop_builds(wall_time(), "the server ended during the build")
         for state, text in self.database.sandboxes():
             record = msgspec.json.decode(text, type=Record)
             if state != "paused":
@@ -83,7 +96,7 @@ class Service:
                 log.warning("a sandbox was lost when the server ended", extra={"sandbox": record.id})
                 self.database.drop_sandbox(record.id)
                 continue
-            held = self.held[record.id] = Held(record, "paused", Egress(self.config.allow_hosts, Wanted()))
+            held = self.held[record.id] = Held(record, "paused", self._egress(record.tenant, Wanted()))
             with suppress(ApiError):  # the operator grants less now
                 held.egress.change(record.wanted)
             self._put(held)
@@ -132,9 +145,14 @@ class Service:
         for held in list(self.held.values()):
             if held.guest is not None:
                 await held.guest.close()
-        self._flush()
+        for close in self.at_close:
+            await close()
+        self.meter.flush()
+        self.uploads.close()
+        self.volumes.close()
 
-    def _background(self, work: Any) -> None:
+    def background(self, work: Any) -> None:
+        """Do something until the server ends."""
         task = asyncio.ensure_future(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -142,30 +160,33 @@ class Service:
     # The clock.
 
     async def _watch_clock(self) -> None:
-        flushed = monotonic()
+        flushed = sampled = monotonic()
         while True:
             await asyncio.sleep(_TICK)
-            now, at = monotonic(), wall_time()
+            now = monotonic()
             for held in list(self.held.values()):
                 if held.state != "running" or held.lock.locked() or held.guest is None:
                     continue
                 if held.guest.sandbox.closed:
                     log.error("a sandbox ended by itself", extra=held.describe())
-                    self._background(self.kill(held))
-                elif self._is_over(held, held.guest, now, at):
-                    self._background(self._expire(held))
+                    self.background(self.kill(held))
+                elif self._is_over(held, held.guest, now):
+                    self.background(self._expire(held))
                 elif self._is_due(held.guest, now):
-                    self._background(self._checkpoint(held, held.guest))
+                    self.background(self._checkpoint(held, held.guest))
             if now - flushed >= _FLUSH:
-                self._count_time(now - flushed)
+                self.meter.count_time(self.held.values(), now - flushed)
                 flushed = now
                 try:
-                    self._flush()
+                    self.meter.flush()
                 except Exception:
                     log.exception("usage was not written")
+            if now - sampled >= _SAMPLE_SECONDS:
+                sampled = now
+                self.background(self.meter.sample_all(list(self.held.values())))
 
-    def _is_over(self, held: Held, guest: Guest, now: float, at: float) -> bool:
-        if at >= held.record.end_at:
+    def _is_over(self, held: Held, guest: Guest, now: float) -> bool:
+        if now >= held.deadline:
             return True
         idle = self.config.idle_seconds
         if idle is None or guest.busy or guest.streams or guest.jobs:
@@ -191,7 +212,7 @@ class Service:
                 log.error("a checkpoint failed: %s", error, extra=held.describe())
                 return
             before, held.checkpoint = held.checkpoint, taken.ref
-        await self._release(before)
+        await self.release(before)
 
     async def _expire(self, held: Held, *, leaving: bool = False) -> None:
         """End or pause a sandbox whose time is over. One that can't be paused runs on, and it is tried again.
@@ -213,29 +234,19 @@ class Service:
                     await self._end(held)
                     self.metrics.timeouts.labels("kill").inc()
         except Exception:
-            held.record.end_at = wall_time() + _RETRY
+            held.record.end_at, held.deadline = wall_time() + _RETRY, monotonic() + _RETRY
             log.exception("a sandbox could not be paused at its timeout", extra=held.describe())
-
-    def _count_time(self, seconds: float) -> None:
-        counts = Counter(held.record.tenant for held in self.held.values() if held.guest is not None)
-        for tenant, number in counts.items():
-            self.count(tenant, "sandbox_seconds", number * seconds)
-
-    def _flush(self) -> None:
-        if self._usage:
-            self.database.add_usage(dict(self._usage))
-            self._usage.clear()
 
     def count(self, tenant: str, name: str, amount: float) -> None:
         """Add to a tenant's usage of this hour."""
-        self._usage[tenant, int(wall_time()) // _HOUR, name] += amount  # type: ignore[assignment]
+        self.meter.count(tenant, name, amount)
 
     # Quotas.
 
     def quota(self, tenant: str) -> Quota:
         """The tenant's, read from the file again every few seconds."""
         at, quota = self._quotas.get(tenant, (0.0, self.config.quota))
-        if not at or monotonic() - at > _FLUSH:
+        if not at or monotonic() - at > _QUOTA_SECONDS:
             given = msgspec.json.decode(self.database.quota(tenant), type=dict[str, int])
             usual = {name: getattr(self.config.quota, name) for name in Quota.__dataclass_fields__}
             quota = Quota(**{name: given.get(name, value) for name, value in usual.items()})
@@ -250,7 +261,9 @@ class Service:
             rate = self._execs[tenant] = Rate(quota.execs_per_minute / 60, monotonic(), burst=60.0)
         if not rate.take(monotonic()):
             raise RpcError("resource_exhausted", f"more than {quota.execs_per_minute} commands a minute")
-        self.count(tenant, "execs", 1)
+        if (why := self.meter.refusal(tenant)) is not None:
+            raise RpcError("resource_exhausted", why)
+        self.meter.count(tenant, "execs", 1)
         self.metrics.execs.inc()
 
     def check_streams(self, held: Held) -> None:
@@ -273,6 +286,8 @@ class Service:
             guest.used = monotonic()
 
     def _check_room(self, tenant: str, count: int = 1) -> None:
+        if (why := self.meter.refusal(tenant)) is not None:
+            raise ApiError(429, why)
         most = self.quota(tenant).sandboxes
         running = sum(held.record.tenant == tenant and held.guest is not None for held in self.held.values())
         if running + self._starting[tenant] + count > most:
@@ -282,7 +297,7 @@ class Service:
         kept = sum(held.record.tenant == tenant and held.guest is None for held in self.held.values())
         return kept + len(self.database.snapshots(tenant)) < self.quota(tenant).kept
 
-    def _check_kept(self, tenant: str) -> None:
+    def check_kept(self, tenant: str) -> None:
         if not self._may_keep(tenant):
             most = self.quota(tenant).kept
             raise ApiError(429, f"You have reached the maximum number of paused sandboxes and snapshots ({most})")
@@ -329,43 +344,108 @@ class Service:
                 self._once.pop((tenant, key), None)
             raise
 
-    async def create(self, record: Record, env: dict[str, str]) -> Held:
-        """Start a sandbox for a record. ApiError."""
-        held = Held(record, "running", Egress(self.config.allow_hosts, record.wanted))
+    async def create(self, record: Record, env: dict[str, str], given: dict[str, Any] | None = None) -> Held:
+        """Start a sandbox for a record, with options of its client's own if they are given. ApiError."""
+        held = Held(record, "running", self._egress(record.tenant, record.wanted))
         row = self._snapshot_row(record.tenant, record.template)
         async with self._room(record.tenant):
             began = monotonic()
-            sandbox = await self._make(held, row, env)
+            sandbox = await self._make(held, row, env, given or {})
             await self._started(held, sandbox)
             self.metrics.start_seconds.observe(monotonic() - began)
         return held
 
-    async def _make(self, held: Held, row: SnapshotRow | None, env: dict[str, str]) -> AsyncSandbox:
-        options = self._options(held)
+    async def _make(
+        self, held: Held, row: SnapshotRow | None, env: dict[str, str], given: dict[str, Any]
+    ) -> AsyncSandbox:
+        options = await self._options(held) | given
         try:
             if row is not None:
                 held.record.ref = row.ref
                 held.record.template = row.id
                 return await AsyncSandbox.restore(row.ref, self.store, env=env, **options)
-            image = await asyncio.to_thread(self._image, held.record.template)
-            options |= {"store": self.store, "user": USER, "hostname": "sandbox"}
-            made = AsyncSandbox(image=image, env=env, cwd=HOME, **options)
+            build = self.find_build(held.record.tenant, held.record.template)
+            if build is not None:
+                image: str | None = build.image
+                record = held.record
+                record.template, record.start, record.ready = build.template, build.start, build.ready
+                record.user, record.cwd = build.user or USER, build.cwd
+                self.assets.count_spawn(build.template, wall_time())
+            else:
+                image = await asyncio.to_thread(self._image, held.record.template)
+            if not held.record.remote:
+                options = {"user": USER, "hostname": "sandbox", "cwd": HOME, **options}
+            options["store"] = self.store
+            made = AsyncSandbox(image=image, env=env, **options)
             return await made.start()
         except (TypeError, ValueError) as error:
             raise ApiError(400, f"Error when parsing request: {error}") from None
 
-    def _options(self, held: Held) -> dict[str, Any]:
-        """Options of every sandbox, new or restored."""
-        return {"network": held.egress.network(), "limits": self.config.limits, "tier": self.config.tier}
+    async def _options(self, held: Held) -> dict[str, Any]:
+        """Options of every sandbox, new or restored. ApiError."""
+        if held.record.remote:  # limits are its client's, or its snapshot's; so is the network
+            return {"tier": self.config.tier}
+        options = {"network": held.egress.network(), "limits": self.config.limits, "tier": self.config.tier}
+        if held.record.volumes:
+            known = {volume.name: volume for volume in self.assets.volumes(held.record.tenant)}
+            for name in held.record.volumes.values():
+                if name not in known:
+                    raise ApiError(404, f"Volume '{name[:128]}' not found")
+            options["mounts"] = {
+                path: await self.mount_volume(known[name]) for path, name in held.record.volumes.items()
+            }
+        return options
+
+    async def mount_volume(self, volume: Volume) -> Mount:
+        return await asyncio.to_thread(self.volumes.mount, volume.id, self.quota(volume.tenant).volume_mb << 20)
+
+    def _egress(self, tenant: str, wanted: Wanted) -> Egress:
+        """The network of a tenant's sandbox. ApiError."""
+
+        def secret(name: str) -> str | None:
+            return self._secrets.get((tenant, name.lower()))
+
+        return Egress(self.config.allow_hosts, wanted, secret, lambda: tenant not in self.meter.without_network)
+
+    def put_secret(self, tenant: str, credential: Credential, value: str) -> None:
+        self.assets.put_credential(tenant, credential, value)
+        self._secrets[tenant, credential.name] = value
+
+    def drop_secret(self, tenant: str, credential: Credential) -> None:
+        self.assets.drop_credential(credential.id)
+        self._secrets.pop((tenant, credential.name), None)
 
     def _image(self, template: str) -> str | None:
         """The image of a template's name; None: the built-in one. ApiError 404."""
         if template in TEMPLATES:
             return None
-        with suppress(StoreError, ImageError):
-            if self.store is not None and template.replace("-", "").isalnum() and self.store.get(IMAGE + template):
-                return template
+        if self.names_image(template):
+            return template
         raise ApiError(404, f"template '{template}' not found")
+
+    def find_build(self, tenant: str, name: str) -> Build | None:
+        """The build that a template's name or id means, with or without a tag. ApiError 404, 409 if it has none."""
+        name, _, tag = name.removeprefix(f"{tenant}/").partition(":")
+        template = self.assets.template(tenant, name)
+        if template is None:
+            return None
+        build = self.assets.tagged(template.id, tag or DEFAULT_TAG)
+        if build is None:
+            raise ApiError(404, f"tag '{tag or DEFAULT_TAG}' does not exist for template '{name}'")
+        if build.image is None:
+            raise ApiError(409, f"template '{name}' is not built: {build.reason or build.status}")
+        return build
+
+    def names_image(self, name: str) -> bool:
+        """Whether the operator gave the server's store an image of this name."""
+        if self.store is None or not name.isascii() or not name.replace("-", "").replace("_", "").isalnum():
+            return False
+        with suppress(StoreError, ImageError):
+            return self.store.get(IMAGE + name) is not None
+        return False
+
+    def names_snapshot(self, tenant: str, name: str) -> bool:
+        return self._snapshot_row(tenant, name) is not None
 
     def _snapshot_row(self, tenant: str, name: str) -> SnapshotRow | None:
         """A snapshot of the tenant's, by its id or name."""
@@ -377,7 +457,7 @@ class Service:
 
     async def _started(self, held: Held, sandbox: AsyncSandbox) -> None:
         """It runs: remember that, or end it."""
-        before = held.state
+        before, record = held.state, held.record
         held.state = "running"
         try:
             self._put(held)
@@ -385,9 +465,17 @@ class Service:
             held.state = before
             await sandbox.close()
             raise
-        held.guest = Guest(sandbox)
-        self.held[held.record.id] = held
+        held.guest = Guest(sandbox, held.log)
+        held.deadline = monotonic() + record.end_at - wall_time()
+        held.log.append(LogLine(wall_time(), "sandbox resumed" if before == "paused" else "sandbox started"))
+        self.held[record.id] = held
         self.metrics.starts.inc()
+        if record.start:
+            try:
+                await held.guest.launch(record.start, record.ready, record.user, record.cwd)
+            except SandboxError:
+                await self._end(held)
+                raise
 
     def _put(self, held: Held, *, durable: bool = False) -> None:
         record = held.record
@@ -397,9 +485,9 @@ class Service:
     def set_timeout(self, held: Held, seconds: float, *, only_longer: bool = False) -> None:
         """Have it end so many seconds from now. ApiError."""
         self.check_timeout(seconds)
-        end = wall_time() + seconds
-        if not only_longer or end > held.record.end_at:
-            held.record.end_at = end
+        end = monotonic() + seconds
+        if not only_longer or end > held.deadline or held.guest is None:
+            held.record.end_at, held.deadline = wall_time() + seconds, end
             held.record.timeout = seconds
             self._put(held)
 
@@ -418,7 +506,7 @@ class Service:
                 raise not_found(held.record.id)
             if held.state != "running":
                 raise ApiError(409, f"Sandbox '{held.record.id}' cannot be paused while in 'paused' state")
-            self._check_kept(held.record.tenant)
+            self.check_kept(held.record.tenant)
             await self._pause(held)
 
     async def _pause(self, held: Held) -> None:
@@ -441,7 +529,8 @@ class Service:
         held.guest = None
         await guest.close()
         self.metrics.pauses.inc()
-        await self._release(before)
+        held.log.append(LogLine(wall_time(), "sandbox paused"))
+        await self.release(before)
         await self._release_checkpoint(held)
 
     async def _quiet(self, guest: Guest) -> None:
@@ -459,7 +548,7 @@ class Service:
                 raise not_found(held.record.id)
             assert held.record.ref is not None
             async with self._room(held.record.tenant):
-                sandbox = await AsyncSandbox.restore(held.record.ref, self.store, **self._options(held))
+                sandbox = await AsyncSandbox.restore(held.record.ref, self.store, **await self._options(held))
                 held.record.end_at = wall_time() + (held.record.timeout if seconds is None else seconds)
                 await self._started(held, sandbox)
                 self.metrics.resumes.inc()
@@ -477,14 +566,14 @@ class Service:
         if held.guest is not None:
             await held.guest.close()
             held.guest = None
-        await self._release(held.record.ref)
+        await self.release(held.record.ref)
         await self._release_checkpoint(held)
 
     async def _release_checkpoint(self, held: Held) -> None:
         ref, held.checkpoint = held.checkpoint, None
-        await self._release(ref)
+        await self.release(ref)
 
-    async def _release(self, ref: str | None) -> None:
+    async def release(self, ref: str | None) -> None:
         """Let the store forget a snapshot that nothing needs: no client's, and none that a sandbox still reads from."""
         if ref is None or self.store is None or self.database.refers(ref):
             return
@@ -493,11 +582,17 @@ class Service:
         with suppress(SnapshotError, StoreError):
             await asyncio.to_thread(lambda: Snapshot.find(ref, self.store).remove())
 
-    async def fork(self, held: Held, count: int, seconds: float) -> list[Held]:
-        """Branches of a running sandbox. ApiError, SandboxError."""
+    async def fork(
+        self,
+        held: Held,
+        count: int,
+        seconds: float,
+        make: Callable[[AsyncSandbox], Awaitable[AsyncSandbox]] | None = None,
+    ) -> list[Held]:
+        """Branches of a running sandbox, or the one that `make` gives. ApiError, SandboxError."""
         self.check_timeout(seconds)
         async with self._room(held.record.tenant, count), self.use(held) as guest:
-            made = await guest.sandbox.fork(count)
+            made = await (guest.sandbox.fork(count) if make is None else make(guest.sandbox))
             branches = [made] if isinstance(made, AsyncSandbox) else made
             now = round(wall_time(), 3)
             forks: list[Held] = []
@@ -524,8 +619,10 @@ class Service:
         if self.store is None:
             raise ApiError(400, "This server keeps no snapshots: start it with --store")
         tenant = held.record.tenant
-        self._check_kept(tenant)
-        if name is not None and (name in TEMPLATES or self._snapshot_row(tenant, name) is not None):
+        self.check_kept(tenant)
+        if name is not None and (
+            name in TEMPLATES or self.names_snapshot(tenant, name) or self.assets.template(tenant, name)
+        ):
             raise ApiError(409, f"There is a template '{name}' already")
         async with self.use(held) as guest:
             taken = await guest.sandbox.snapshot(store=self.store)
@@ -538,7 +635,7 @@ class Service:
         if row is None:
             raise ApiError(404, f"the template '{name}' wasn't found")
         self.database.drop_snapshot(row.id)
-        await self._release(row.ref)
+        await self.release(row.ref)
 
     @asynccontextmanager
     async def use(self, held: Held, *, resume: bool = False) -> AsyncIterator[Guest]:
@@ -559,7 +656,5 @@ class Service:
     async def sample(self, held: Held) -> list[dict[str, Any]]:
         """Measurements of the sandbox, the newest last; one is made if the last is old."""
         async with self.use(held) as guest:
-            last = guest.samples[-1] if guest.samples else None
-            if last is None or wall_time() - last["at"] >= _SAMPLE_SECONDS:
-                guest.samples.append({"at": wall_time(), **await guest.sandbox.stats()})
+            await self.meter.sample(held, guest)
             return list(guest.samples)

@@ -1,6 +1,6 @@
 """The files every sandbox starts with: directories, accounts, and a file for each program."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Final
 
@@ -9,12 +9,15 @@ from belljar.abi.errno import EEXIST
 from belljar.abi.errors import SysError
 from belljar.abi.flags import S_IFREG
 from belljar.abi.records import Owner, SetAttr
+from belljar.engines.wire.tools import TOOLS
 from belljar.kernel.fs.memory import Directory, MemoryServer
+from belljar.kernel.fs.quota import Quota
 from belljar.kernel.loader import program_file
 from belljar.kernel.process import Process
 from belljar.kernel.vfs.credentials import Credentials
 from belljar.kernel.vfs.view import View
 
+TOOL_FILES: Final = "/usr/bin"
 ROOT: Final = Owner(0, 0)
 AGENT: Final = Owner(1000, 1000)
 AGENT_CREDENTIALS: Final = Credentials(1000, 1000)
@@ -22,6 +25,7 @@ AGENT_CREDENTIALS: Final = Credentials(1000, 1000)
 _DIRECTORIES: Final[tuple[tuple[str, int, Owner], ...]] = (
     ("/dev", 0o755, ROOT),
     ("/etc", 0o755, ROOT),
+    ("/etc/init", 0o755, ROOT),
     ("/home", 0o755, ROOT),
     (HOME, 0o755, AGENT),
     ("/mnt", 0o755, ROOT),
@@ -43,6 +47,8 @@ _DIRECTORIES: Final[tuple[tuple[str, int, Owner], ...]] = (
     ("/usr/sbin", 0o755, ROOT),
     ("/usr/share", 0o755, ROOT),
     ("/var", 0o755, ROOT),
+    ("/var/cache", 0o755, ROOT),
+    ("/var/lib", 0o755, ROOT),
     ("/var/log", 0o755, ROOT),
     ("/var/tmp", 0o1777, ROOT),
     (WORKSPACE, 0o755, AGENT),
@@ -78,6 +84,17 @@ def populate(server: MemoryServer, hostname: str, programs: Iterable[str]) -> No
         _write(server, path, text.encode(), 0o644)
     for name in programs:
         _write(server, f"/usr/bin/{name}", program_file(name), 0o755)
+
+
+def tool_files(now: Callable[[], int], kinds: Iterable[str]) -> MemoryServer | None:
+    """A directory with a file for each program of these tools; None if there are none."""
+    files = {name: program_file(f"{kind}:{name}") for kind in kinds for name in TOOLS[kind].names}
+    if not files:
+        return None
+    server = MemoryServer(now, Quota(sum(map(len, files.values())), len(files)))
+    for name, data in files.items():
+        _write(server, f"/{name}", data, 0o755)
+    return server
 
 
 def rename_agent(init: Process, name: str, old: str = AGENT_NAME) -> None:

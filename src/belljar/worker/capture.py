@@ -51,6 +51,8 @@ class Captures:
             else:
                 trees.append(CapturedTree(name, server.dev, 0, kept=False))
         lost += self._unlinked()
+        containers = self._session.kernel.init.space.containers
+        lost += [b"the container " + fsencode(each.name) for each in containers.list()] if containers else []
         if captured.sockets:
             lost.append(b"%d socket files" % captured.sockets)
         return Begun(self._number, self._session.kernel.now(), trees, lost[:_LOST_MAX])

@@ -11,6 +11,7 @@ from belljar.abi.errors import SysError
 from belljar.abi.paths import dirname, fsdecode, fsencode, normalise
 from belljar.abi.records import Owner
 from belljar.abi.wire import Answer, Ask, Plain, WireError, WorkerMessage
+from belljar.kernel.containers import IMAGES_MAX, ContainerImage
 from belljar.kernel.fiber import WaitQueue
 from belljar.kernel.fs.memory import MemoryServer
 from belljar.kernel.fs.overlay import OverlayServer
@@ -222,6 +223,33 @@ class Hosted:
         make_directories(fs, path if directory else dirname(path))
         if not directory:
             fs.open(path, 0o100).retain().release()
+
+    # Images of containers.
+
+    def add_image(
+        self,
+        name: bytes,
+        recipe: list[Any],
+        env: list[list[bytes]],
+        cwd: bytes,
+        user: bytes,
+        command: list[bytes],
+        digest: str,
+    ) -> Plain:
+        """Let containers be made of a stored tree of the owner's, which they share."""
+        images = self._session.images
+        if len(images) >= IMAGES_MAX:
+            raise WireError("too many images")
+        image = ContainerImage(
+            self._build(recipe),
+            tuple((fsdecode(key), fsdecode(value)) for key, value in env),
+            fsdecode(cwd),
+            fsdecode(user),
+            tuple(map(fsdecode, command)),
+            digest,
+        )
+        images[fsdecode(name)] = lambda: image
+        return None
 
     # Tools.
 

@@ -44,6 +44,7 @@ from belljar.worker.capture import Captures
 from belljar.worker.descriptor_host import Descriptor
 from belljar.worker.files import FileCalls
 from belljar.worker.hosted import Hosted
+from belljar.worker.services import ServiceCalls
 from belljar.worker.session import Session
 from belljar.worker.task import Task
 from belljar.worker.watching import Watching
@@ -137,8 +138,11 @@ class Server:
         self._view = session.kernel.init.fs.fork()
         self._view.namespace = session.kernel.init.fs.namespace
         self._captures = Captures(session, self.hosted)
+        self._services = ServiceCalls(session)
         self._files: dict[str, Callable[..., Plain]] | None = None
         """Made when first needed, as the sandbox then is."""
+        self.more_operations: dict[str, Callable[..., Plain]] = {}
+        """Further calls that the owner may make, by name."""
 
     def handle(self, message: HostMessage, descriptors: Sequence[Descriptor] = ()) -> None:
         """Act on one message and the descriptors that came with it. Raises WireError for one that makes no sense."""
@@ -469,12 +473,16 @@ class Server:
             "root": self._root,
             "tool": self.hosted.add_tool,
             "native": self._session.add_native,
+            "containers_ready": self._session.add_container_programs,
+            "container_image": self.hosted.add_image,
             "watch": self._watch,
             "changes": self._watching.changes,
             "unwatch": self._watching.unwatch,
             "hold": self._hold,
             "release": self._release,
             **self._captures.table,
+            **self._services.table,
+            **self.more_operations,
         }
 
     def _mount(self, path: bytes, recipe: list[Any], read_only: bool) -> Plain:
@@ -484,10 +492,14 @@ class Server:
 
     def _root(self, recipe: list[Any], user: bytes) -> Plain:
         self.hosted.replace_root(recipe, user)
+        self.root_replaced()
+        return None
+
+    def root_replaced(self) -> None:
+        """Follow the session to another root."""
         self._view.root = self._view.cwd = self._session.kernel.init.fs.root
         self._files = None
         self._watching.cover()
-        return None
 
     def _file_calls(self) -> dict[str, Callable[..., Plain]]:
         """Calls about files by name, with all rights and, so marked, with those of the sandbox's commands."""

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from typing import Final
+from weakref import WeakSet
 
 from msgspec import Struct
 
@@ -20,6 +22,7 @@ from belljar.abi.paths import basename, fsdecode
 from belljar.abi.records import Owner
 from belljar.abi.termios import WinSize
 from belljar.engines.worker.wasm_loader import load_binary
+from belljar.kernel.containers import ContainerImage, Containers
 from belljar.kernel.engines import Companion
 from belljar.kernel.fs.dev import DevServer
 from belljar.kernel.fs.memory import MemoryServer
@@ -27,19 +30,33 @@ from belljar.kernel.fs.proc import ProcServer
 from belljar.kernel.fs.quota import Quota
 from belljar.kernel.fs.srv import SrvServer
 from belljar.kernel.kernel import Kernel
-from belljar.kernel.loader import Program, program_file
+from belljar.kernel.loader import Program, program_file, search_path
 from belljar.kernel.machine import Machine, SeededEntropy, never_backwards
 from belljar.kernel.process import Process
+from belljar.kernel.services.supervisor import Supervisor
 from belljar.kernel.vfs.credentials import Credentials
 from belljar.kernel.vfs.namespace import Mount, Place
 from belljar.kernel.vfs.server import FileServer
-from belljar.net.guest.local import LocalNetwork
+from belljar.net.guest.container import ContainerNetwork
+from belljar.net.guest.local import Bridge, LocalNetwork
 from belljar.net.guest.netfs import NetServer
 from belljar.net.guest.uplink import Uplink
 from belljar.net.guest.webfs import WebServer
-from belljar.worker.base import AGENT_CREDENTIALS, make_directories, populate, rename_agent
+from belljar.worker.base import (
+    AGENT_CREDENTIALS,
+    TOOL_FILES,
+    make_directories,
+    populate,
+    rename_agent,
+    tool_files,
+)
 from belljar.worker.streams import Streams
 from belljar.worker.task import OnOutput, Task
+
+BASE_IMAGE: Final = "base"
+BASE_BYTES: Final = 1 << 30
+BASE_FILES: Final = 1 << 20
+"""Bounds of the base files of containers, which are ours: not of the sandbox's quota."""
 
 
 class Result(Struct):
@@ -61,6 +78,7 @@ class Session:
         *,
         programs: Callable[[str], Program | None],
         names: Iterable[str],
+        tools: Iterable[str] = (),
         limits: Limits | None = None,
         env: Mapping[str, str] | None = None,
         cwd: str = WORKSPACE,
@@ -93,9 +111,11 @@ class Session:
         self.credentials = credentials
         self.cwd = cwd
         self.env = {**environment(hostname), **(env or {})}
-        fs = self.kernel.init.fs
-        self.ports = LocalNetwork(self.kernel.hub, lambda: self.kernel.hostname)
+        self._bridge = Bridge()
+        self.ports = LocalNetwork(self.kernel.hub, lambda: self.kernel.hostname, self._bridge)
         """The servers inside, and the connections to them."""
+        self._uplinks: WeakSet[Uplink] = WeakSet()
+        """Those of containers."""
         self.uplink = Uplink(self.kernel.hub, self.ports)
         """The way to the owner's network broker; leads nowhere until it is given one."""
         network = NetServer(self.uplink, self.kernel.now)
@@ -110,9 +130,62 @@ class Session:
             (WebServer(self.uplink, self.kernel.now), "/mnt/web"),
         )
         """The kernel's own file systems and where they are."""
-        for server, path in self._system:
+        self._tools = tool_files(now, tools)
+        """Files of prepared tools, in front of /usr/bin: they are the machine's, and part of no snapshot or image."""
+        for server in (*(server for server, _ in self._system), *filter(None, [self._tools])):
             self.kernel.register(server)
+        self._mount_system()
+        self.services = Supervisor(
+            self.kernel.init, self.kernel.start, network.tcp_sockets, lambda: (self.env, self.credentials)
+        )
+        self.kernel.init.space.services = self.services
+        self.images: dict[str, Callable[[], ContainerImage]] = {BASE_IMAGE: self.base_image}
+        """The images that containers can be made of."""
+        self._base: ContainerImage | None = None
+        self._names = names
+        self.kernel.init.space.containers = Containers(self.kernel.init, self.images, self._container_network)
+
+    def _mount_system(self, *, make: bool = False) -> None:
+        """Mount the kernel's own file systems; with `make`, in a root that may lack their directories."""
+        fs = self.kernel.init.fs
+        for server, path in self._system:  # one after the other: /dev/shm is a directory of /dev's server
+            if make:
+                make_directories(fs, path)
             fs.mount(server, path, source=server.kind)
+        if self._tools is not None:
+            if make:
+                make_directories(fs, TOOL_FILES)
+            fs.mount(self._tools, TOOL_FILES, order="before", creates=False, read_only=True, source="tools")
+
+    def base_image(self) -> ContainerImage:
+        """The files that sandboxes begin with, for containers: made once, and shared by sandboxes if it is in time."""
+        if self._base is None:
+            tree = MemoryServer(self.kernel.now, Quota(BASE_BYTES, BASE_FILES))
+            populate(tree, HOSTNAME, self._names)
+            path = environment(HOSTNAME)["PATH"]
+            self._base = ContainerImage(tree, (("PATH", path), ("LANG", "C.UTF-8")), command=("bash",))
+        return self._base
+
+    def _container_network(self, name: str, hostname: Callable[[], str], connected: bool) -> ContainerNetwork:
+        network = ContainerNetwork(self.uplink, self._bridge, name, hostname, self.kernel.now, connected=connected)
+        self._uplinks.add(network.uplink)
+        return network
+
+    def add_container_programs(self) -> None:
+        """Have the programs that containers are run by, whatever the image is."""
+        init = self.kernel.init
+        for name in ("container", "sudo", "timeout"):
+            try:
+                search_path(init, name, self.env.get("PATH"))
+            except SysError:
+                make_directories(init.fs, "/usr/local/bin")
+                init.write_file(f"/usr/local/bin/{name}", program_file(name), 0o755)
+                self.kernel.lookup_cache.clear()
+
+    def hang_up(self) -> None:
+        """End every connection to the outside, as a branch of a sandbox must."""
+        for uplink in (self.uplink, *self._uplinks):
+            uplink.hang_up()
 
     def replace_root(self, root: FileServer, over: int, user: str) -> None:
         """Have another root before anything was started. Its files are those of a sandbox whose `user` is given.
@@ -127,9 +200,7 @@ class Session:
         kernel.lookup_cache.clear()
         fs.namespace.root = fs.root = fs.cwd = Place(Mount(root, root.root, None, source=root.kind), root.root)
         fs.namespace.tops = {}
-        for server, path in self._system:
-            make_directories(fs, path)
-            fs.mount(server, path, source=server.kind)
+        self._mount_system(make=True)
         self.root, self.root_over = root, over
         mine = self.env.get("USER", AGENT_NAME)
         old = AGENT_NAME if user == "root" else user
@@ -169,6 +240,7 @@ class Session:
     def add_program(self, name: str, program: Program) -> None:
         """A further command, in /usr/local/bin."""
         self._added[name] = program
+        self.kernel.outer_programs.add(name)
         self.kernel.lookup_cache.clear()
         init = self.kernel.init
         path = f"/usr/local/bin/{name}"
@@ -185,17 +257,28 @@ class Session:
         kernel = self.kernel
         granted = [fsdecode(name) for name in names]
         self._added |= dict.fromkeys(granted, main)
+        self._drop_tools(granted)
         files = [f"/usr/bin/{name}" for name in granted]
         for path in map(fsdecode, places):
             if kernel.programs(basename(path)) is None:
                 self._added[basename(path)] = main
                 files.append(path)
+        self._drop_tools(map(basename, files))
         for path in files:
             with suppress(SysError):  # the image has that file, or not even the directory
                 kernel.init.write_file(path, program_file(basename(path)), 0o755, O_WRONLY | O_CREAT | O_EXCL)
+        kernel.outer_programs |= self._added.keys()
         kernel.companion = self.make_companion()
         kernel.elf_loader = load_native if every else None
         kernel.lookup_cache.clear()
+
+    def _drop_tools(self, names: Iterable[str]) -> None:
+        """Real programs take the places of tools that have their names."""
+        if self._tools is None:
+            return
+        for name in names:
+            with suppress(SysError):
+                self._tools.unlink(self._tools.root, name)
 
     def start(
         self,

@@ -32,13 +32,14 @@ def main() -> None:
         import site
 
         site.main()
-    sys.exit(serve(connection, archive))
+    sys.exit(serve(connection, archive, sys.argv[2]))
 
 
-def serve(connection: socket.socket, archive: Archive | None) -> int:
+def serve(connection: socket.socket, archive: Archive | None, path: str = "") -> int:
     """Get ready, then become the worker that the first 8 bytes, its memory limit, ask for."""
     owner = os.getppid()
     gc.disable()  # what is loaded now stays; looking through it would only take time
+    from belljar.engines.prepared_host import prepared_beside
     from belljar.engines.worker.programs import find, names, preload
     from belljar.kernel.machine_host import host_machine
     from belljar.lockdown.wall_host import SEALS, die_with_parent, enter_namespaces
@@ -53,7 +54,7 @@ def serve(connection: socket.socket, archive: Archive | None) -> int:
         preload()
         import belljar.worker.companion_host  # noqa: F401
     machine = host_machine()
-    session = Session(machine, programs=find, names=names())
+    session = Session(machine, programs=find, names=names(), tools=prepared_beside(path))
     session.exec("echo")  # the builtins are found by their files, so the shell must have run once
     gc.freeze()
     gc.enable()

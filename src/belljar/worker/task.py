@@ -14,7 +14,7 @@ from belljar.abi.signals import Signal
 from belljar.abi.termios import WinSize
 from belljar.abi.wire import CONTROL_IN, CONTROL_OUT
 from belljar.kernel.kernel import Kernel
-from belljar.kernel.loader import load, search_path
+from belljar.kernel.loader import run_program
 from belljar.kernel.pipe import Outlet
 from belljar.kernel.process import Process
 from belljar.kernel.status import ExitStatus
@@ -182,7 +182,7 @@ class Task:
 
     def signal(self, number: int) -> None:
         """Send a signal to the command's process group, as a terminal would."""
-        self._kernel.signal_group(self.process.pgid, number)
+        self._kernel.signal_group(self.process.pgid, number, space=self.process.space)
 
     def kill(self) -> None:
         """Kill everything the command started, at once."""
@@ -283,12 +283,4 @@ def _launch(process: Process, argv: list[str], master: OpenFile | None) -> int:
         process.open(_terminal_path(master), O_RDWR)
         process.dup2(0, 1)
         process.dup2(0, 2)
-    try:
-        path = search_path(process, argv[0], process.env.get("PATH"))
-        program, full_argv = load(process, path, argv)
-    except SysError as error:
-        reason = "command not found" if "/" not in argv[0] and error.name == "ENOENT" else error.reason
-        process.error(f"belljar: {argv[0]}: {reason}\n")
-        return 127 if error.name in ("ENOENT", "ENOTDIR") else 126
-    process.prepare_exec(path, full_argv, process.env)
-    return program(process)
+    return run_program(process, argv, "belljar")

@@ -130,6 +130,10 @@ class Worker:
         self._session.kernel.hub.run(partial(Readiness(receiver).within, 0))
         receiver.recv(1 << 10)
 
+    def prepare_containers(self) -> None:
+        """Make the files of their base image, in the zygote: the containers of all sandboxes share them."""
+        self._session.base_image()
+
     def run_warm_up_command(self) -> None:
         """Run a warm-up command, so that what is made or copied on first use is there."""
         self._warm = False
@@ -196,7 +200,7 @@ class Worker:
             # An epoll object is shared by both: a change to it here would be one there.
             self._poller.renew()
             self._engines.switch_to_copies(engines)
-            self._session.uplink.hang_up()
+            self._session.hang_up()
             self._ports.hang_up()
             if self._companion is not None:
                 self._companion.lose()

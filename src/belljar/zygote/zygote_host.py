@@ -20,6 +20,7 @@ from contextlib import suppress
 from typing import Final
 
 from belljar.abi.wire import host_frames
+from belljar.engines.prepared_host import prepared_beside
 from belljar.engines.worker.programs import find, names, preload
 from belljar.forking.server.judge_host import ForkJudge
 from belljar.forking.server.server_host import ForkServer, Made
@@ -55,9 +56,16 @@ class Zygote:
     """
 
     def __init__(
-        self, control: socket.socket, archive: str, *, ends_workers: bool = True, replays: bool = False
+        self,
+        control: socket.socket,
+        archive: str,
+        *,
+        ends_workers: bool = True,
+        replays: bool = False,
+        tools: Sequence[str] = (),
     ) -> None:
         self._machine = replay_machine() if replays else host_machine()
+        self._tools = tools
         sys.setrecursionlimit(RECURSION)
         prepare()
         recorded = Archive.open(archive) if archive else None
@@ -73,6 +81,8 @@ class Zygote:
             warm_up(self._machine, WARM_UP[:1])
         host_frames()
         self._worker = self._make_worker()
+        if recorded is None:
+            self._worker.prepare_containers()
         children = Children() if ends_workers else None
         self._layers = enter_namespaces()
         self._judge = ForkJudge()
@@ -91,7 +101,7 @@ class Zygote:
     def _make_worker(self) -> Worker:
         poller = self._machine.poller
         assert isinstance(poller, EpollPoller)
-        worker = Worker(Session(self._machine, programs=find, names=names()), poller)
+        worker = Worker(Session(self._machine, programs=find, names=names(), tools=self._tools), poller)
         worker.warm_up(WARM_UPS)
         return worker
 
@@ -103,6 +113,7 @@ class Zygote:
         yield from archive.load_rest()
         warm_up(self._machine)
         self._worker = self._make_worker()  # of one that was made before, workers share less
+        self._worker.prepare_containers()
         gc.collect()
         gc.freeze()
 
@@ -152,7 +163,8 @@ def main() -> None:
     *options, archive, control = sys.argv[1:]
     os.environ["HOME"] = "/"  # a library that looks for it while it loads would ask the kernel who we are
     connection = socket.socket(fileno=int(control))
-    Zygote(connection, archive, ends_workers=HANDS_OVER not in options, replays=REPLAYS in options).run()
+    tools = prepared_beside(archive)
+    Zygote(connection, archive, ends_workers=HANDS_OVER not in options, replays=REPLAYS in options, tools=tools).run()
 
 
 if __name__ == "__main__":

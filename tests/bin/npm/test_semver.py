@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from belljar.bin.npm.project import is_subset
-from belljar.bin.npm.semver import parse_range, parse_version, satisfies, sort_key
 from belljar.engines.owner.js_build_host import node
+from belljar.packages.semver import parse_range, parse_version, satisfies, sort_key
 
 CASES = Path(__file__).with_name("semver_cases.cjs")
 

@@ -478,6 +478,8 @@ def test_a_project_directory(sandbox: Sandbox) -> None:
     assert pip(sandbox, "install ./app").exit_code == 0
     assert versions(sandbox) == {"my-app": "0.1", "delta": "1.0"}
     assert sandbox.files.exists(f"{SITE}/my_app/__init__.py")
+    assert pip(sandbox, "freeze").stdout == "delta==1.0\nmy-app @ file:///workspace/app\n"
+    assert "my-app==0.1\n" in pip(sandbox, "list --format freeze").stdout
     pip(sandbox, "uninstall -y my-app")
     editable = sandbox.exec("cd app && pip install -e .")
     assert editable.exit_code == 0, editable.stderr

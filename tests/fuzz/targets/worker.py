@@ -59,7 +59,7 @@ _WAIT = 0.05
 class FakeWorker:
     """A handle of a process that is not there: a socket to say whatever one likes on."""
 
-    pid, zygote, cgroup, env, greeting = 1, None, None, None, b""
+    pid, zygote, cgroup, env, greeting, grace, open_relay = 1, None, None, None, b"", 0.0, None
 
     def __init__(self) -> None:
         self.connection, self.socket = socket.socketpair()
@@ -71,6 +71,9 @@ class FakeWorker:
     def kill(self) -> None:
         self.end()
         self.connection.close()
+
+    def wait_ended(self) -> None:
+        pass
 
     release = kill
 

@@ -97,6 +97,23 @@ class PackageIndex(HttpServer):
         self.add(project, name, _wheel(stem, found.version, files, text, {}), metadata=text.encode())
         return name
 
+    def compiled(self, project: str) -> str:
+        """A wheel of what is installed for these tests, whole; the file's name."""
+        found = distribution(project)
+        about = found.read_text("WHEEL") or ""
+        tags = [line.removeprefix("Tag: ").split("-") for line in about.splitlines() if line.startswith("Tag: ")]
+        python, abi = tags[0][:2]
+        name = (
+            f"{normalise(project).replace('-', '_')}-{found.version}-{python}-{abi}-{'.'.join(t[2] for t in tags)}.whl"
+        )
+        made = io.BytesIO()
+        with zipfile.ZipFile(made, "w") as archive:
+            for path in found.files or ():
+                if ".." not in path.parts and "__pycache__" not in path.parts:
+                    archive.writestr(str(path), path.read_binary())
+        self.add(project, name, made.getvalue())
+        return name
+
     def _page(self, request: Request) -> Response:
         accept = request.header("accept") or ""
         as_json = self.json and _JSON in accept

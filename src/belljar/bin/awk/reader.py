@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Callable, Iterator
-from typing import Protocol
+from typing import Final, Protocol
 
 from belljar.bin.awk.patterns import compile_pattern
 from belljar.bin.awk.record import ODD_SPACES
 
 CHUNK = 1 << 18
+_DECODERS: Final = {name: codecs.getincrementaldecoder(name) for name in ("utf-8", "latin-1")}
+"""Looked up now: a sealed worker can't load the module of an encoding."""
 
 _ODD_ASCII = tuple(char.encode() for char in ODD_SPACES if char < "\x80")
 _ODD_OTHER = tuple(char for char in ODD_SPACES if char >= "\x80")
@@ -53,7 +55,7 @@ class Reader:
     ) -> None:
         self.source = source
         self.separator = separator
-        self.decoder = codecs.getincrementaldecoder(encoding)("surrogateescape")
+        self.decoder = _DECODERS[encoding]("surrogateescape")
         self.charge = charge
         self.charge_size = charge_size
         self.records: Iterator[str] = iter(())

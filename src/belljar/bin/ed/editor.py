@@ -258,13 +258,10 @@ class Editor:
         reader, writer = process.pipe(cloexec=True)
         child = process.spawn(["/bin/sh", "-c", command], stdout=process.fds[writer])
         process.close(writer)
-        parts = []
-        while data := process.read(reader):
-            parts.append(data)
-            process.budget.charge_size(sum(map(len, parts)))
+        output = process.read_to_end(reader)
         process.close(reader)
         process.wait_for(child)
-        return b"".join(parts)
+        return output
 
     def write(self, numbers: range, target: str, flags: int) -> None:
         data = b"".join(self.buffer.text(number) + b"\n" for number in numbers)

@@ -234,7 +234,7 @@ class Builder:
             if name in switches.new:
                 return _Done(mtime, True)
             if plan.recipe is None and mtime is not None and not target.phony:
-                return _Done(mtime if not newer else max(mtime, latest), bool(newer))
+                return _Done(mtime, False)  # nothing was done, so it is as old as before
             return _Done(mtime, True)
         return self._make(plan, target, [places.get(w, w) for w in newer], places, mtime)
 

@@ -188,16 +188,11 @@ class State:
             return ""
         finally:
             process.close(writer)
-        parts: list[bytes] = []
-        size = 0
-        while data := process.read(reader):
-            size += len(data)
-            process.budget.charge_size(size)
-            parts.append(data)
+        output = process.read_to_end(reader)
         process.close(reader)
         status: ExitStatus = process.wait_for(child)
         self._simple(".SHELLSTATUS", str(status.shell), Origin.OVERRIDE)
-        return fsdecode(b"".join(parts)).rstrip("\n").replace("\n", " ")
+        return fsdecode(output).rstrip("\n").replace("\n", " ")
 
     @property
     def name(self) -> str:

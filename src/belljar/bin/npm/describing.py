@@ -8,9 +8,9 @@ from typing import Any
 from belljar.bin.npm.fetch import Missing
 from belljar.bin.npm.problems import NpmError
 from belljar.bin.npm.registry import WHOLE, Packument, Registry, not_found
-from belljar.bin.npm.semver import parse_range, parse_version, sort_key
 from belljar.bin.npm.session import Session
 from belljar.bin.npm.spec import Spec, parse_spec
+from belljar.packages.semver import parse_range, parse_version, sort_key
 
 
 def run_where(session: Session, path: str) -> int:

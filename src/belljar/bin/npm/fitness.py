@@ -7,8 +7,8 @@ from typing import Final
 
 from belljar.bin.npm.problems import NpmError
 from belljar.bin.npm.registry import NODE_VERSION, Manifest, Packument
-from belljar.bin.npm.semver import satisfies, sort_key
 from belljar.bin.npm.tree import Node
+from belljar.packages.semver import satisfies, sort_key
 
 
 def _words(value: object) -> list[str]:

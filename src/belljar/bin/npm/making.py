@@ -16,8 +16,8 @@ from belljar.bin.npm.problems import NpmError
 from belljar.bin.npm.registry import NODE_VERSION
 from belljar.bin.npm.running import folders
 from belljar.bin.npm.scripts import VERSION, Runner, quoted
-from belljar.bin.npm.semver import Version, parse_version
 from belljar.bin.npm.session import Session
+from belljar.packages.semver import Version, parse_version
 
 _NO_TEST: Final = 'echo "Error: no test specified" && exit 1'
 

@@ -17,10 +17,10 @@ from belljar.abi.errors import SysError
 from belljar.bin.npm.packagejson import bins, read_json
 from belljar.bin.npm.problems import NpmError
 from belljar.bin.npm.scripts import Runner
-from belljar.bin.npm.semver import parse_version
 from belljar.bin.npm.session import Session
 from belljar.bin.npm.spec import check_name
 from belljar.libc.pattern import compile_pattern
+from belljar.packages.semver import parse_version
 
 _ALWAYS: Final = ("package.json", "readme", "license", "licence", "copying")
 _NEVER: Final = frozenset(

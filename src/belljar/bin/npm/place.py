@@ -7,9 +7,9 @@ from enum import Enum
 
 from belljar.abi.dataclass import dataclass, field
 from belljar.bin.npm.problems import NpmError
-from belljar.bin.npm.semver import sort_key
 from belljar.bin.npm.tree import Edge, Node
 from belljar.kernel.process import Process
+from belljar.packages.semver import sort_key
 
 
 class State(Enum):

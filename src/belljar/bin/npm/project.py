@@ -16,12 +16,12 @@ from belljar.bin.npm.packagejson import Document, collate, read_document
 from belljar.bin.npm.problems import no_package
 from belljar.bin.npm.registry import Registry
 from belljar.bin.npm.reify import Changes, Reifier
-from belljar.bin.npm.semver import parse_range, parse_version
 from belljar.bin.npm.source import Source
 from belljar.bin.npm.spec import Spec, parse_spec
 from belljar.bin.npm.tarball import Depot, make_directories
 from belljar.bin.npm.tree import Edge, Node, flag
 from belljar.kernel.process import Process
+from belljar.packages.semver import parse_range, parse_version
 
 BUCKETS = ("dependencies", "devDependencies", "optionalDependencies", "peerDependencies")
 

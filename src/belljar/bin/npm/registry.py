@@ -11,9 +11,9 @@ from belljar.bin.npm.fetch import Fetcher, Missing
 from belljar.bin.npm.lanes import Lanes, Later
 from belljar.bin.npm.packagejson import load
 from belljar.bin.npm.problems import NpmError, coded
-from belljar.bin.npm.semver import parse_range, parse_version, satisfies, sort_key
 from belljar.bin.npm.spec import Spec
 from belljar.kernel.process import Process
+from belljar.packages.semver import parse_range, parse_version, satisfies, sort_key
 
 BRIEF: Final = "application/vnd.npm.install-v1+json; q=1.0, application/json; q=0.8, */*"
 WHOLE: Final = "application/json"

@@ -9,7 +9,7 @@ from urllib.parse import quote, unquote
 
 from belljar.abi.dataclass import dataclass
 from belljar.bin.npm.problems import NpmError
-from belljar.bin.npm.semver import parse_range, parse_version
+from belljar.packages.semver import parse_range, parse_version
 
 Kind = Literal["version", "range", "tag", "directory", "file", "remote", "git", "alias"]
 

@@ -8,8 +8,8 @@ from typing import Any, Literal
 from belljar.abi.dataclass import dataclass, field
 from belljar.bin._kit.realpath import relative_to
 from belljar.bin.npm.problems import NpmError
-from belljar.bin.npm.semver import parse_range, parse_version
 from belljar.bin.npm.spec import Spec, is_name, resolve_spec
+from belljar.packages.semver import parse_range, parse_version
 
 Package = Mapping[str, Any]
 EdgeKind = Literal["prod", "dev", "optional", "peer", "peerOptional", "workspace"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from typing import Any
 
 from packaging.utils import canonicalize_name
 
@@ -58,7 +59,8 @@ def run_list(process: Process, options: ListOptions, operands: list[str]) -> int
         case "json":
             process.print(json.dumps([{"name": d.name, "version": str(d.version)} for d in found]))
         case "freeze":
-            _freeze(process, found)
+            for distribution in found:
+                process.print(f"{distribution.name}=={distribution.version}")
         case "columns":
             _columns(process, found)
         case other:
@@ -110,26 +112,36 @@ def _chosen(process: Process, options: ListOptions, *, bundled: bool = True) -> 
         for key in sorted(everything)
         if key not in needed
         and key not in left_out
-        and not (options.editable and _editable(process, everything[key]) is None)
+        and not (options.editable and _editable(_origin(process, everything[key])) is None)
     ]
 
 
-def _editable(process: Process, distribution: Distribution) -> str | None:
-    """The directory of an editable project."""
+def _origin(process: Process, distribution: Distribution) -> dict[str, Any]:
+    """What direct_url.json says of one that did not come from an index; else nothing."""
     try:
         origin = json.loads(process.read_file(f"{distribution.info}/direct_url.json"))
     except (SysError, ValueError, RecursionError):
-        return None
-    if not isinstance(origin, dict) or not (origin.get("dir_info") or {}).get("editable"):
+        return {}
+    return origin if isinstance(origin, dict) else {}
+
+
+def _editable(origin: dict[str, Any]) -> str | None:
+    """The directory of an editable project."""
+    if not (origin.get("dir_info") or {}).get("editable"):
         return None
     return str(origin.get("url", "")).removeprefix("file://")
 
 
 def _freeze(process: Process, found: Iterable[Distribution]) -> None:
     for distribution in found:
-        editable = _editable(process, distribution)
+        origin = _origin(process, distribution)
+        editable = _editable(origin)
         if editable is not None:
             process.print(f"-e {editable}")
+        elif "url" in origin:
+            digest = (origin.get("archive_info") or {}).get("hash")
+            mark = f"#{digest}" if digest else ""
+            process.print(f"{distribution.name} @ {origin['url']}{mark}")
         else:
             process.print(f"{distribution.name}=={distribution.version}")
 
@@ -177,7 +189,7 @@ def _show(process: Process, shown: Distribution, everything: Iterable[Distributi
     process.print(f"Author-email: {metadata.get('author_email', '')}")
     process.print(f"License: {metadata.get('license') or metadata.get('license_expression') or ''}")
     process.print(f"Location: {shown.location}")
-    editable = _editable(process, shown)
+    editable = _editable(_origin(process, shown))
     if editable is not None:
         process.print(f"Editable project location: {editable}")
     process.print(f"Requires: {', '.join(sorted({r.name for r in shown.requires()}))}")

@@ -328,7 +328,7 @@ def _origin(candidate: Candidate, package: Package) -> dict[str, object] | None:
         return {"url": f"file://{package.editable_root}", "dir_info": {"editable": True}}
     return {
         "url": f"file://{given.path}",
-        "archive_info" if str(given.path).endswith(("l", "z", "p")) else "dir_info": {},
+        "archive_info" if str(given.path).endswith((".whl", ".tar.gz", ".zip")) else "dir_info": {},
     }
 
 

@@ -65,7 +65,7 @@ class Options:
     zero: bool = flag("-z", "--zero-terminated", "line delimiter is NUL, not newline")
 
 
-_POSITION = r"(\d+)(?:\.(\d+))?([bdfgiMhnRrV]*)"
+_POSITION = r"(\d{1,18})\d*(?:\.(\d{1,18})\d*)?([bdfgiMhnRrV]*)"
 
 
 def spell_out_keys(args: list[str]) -> list[str]:

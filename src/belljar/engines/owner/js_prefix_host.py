@@ -69,7 +69,7 @@ class PrefixProcess:
 
     @property
     def alive(self) -> bool:
-        return self._process.pidfd >= 0 and self._process.alive
+        return self._process.alive
 
     def expect_runs(self) -> None:
         """Make the first run ready, once the prefix's code is evaluated."""

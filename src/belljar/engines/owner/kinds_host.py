@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from functools import partial
 
-from belljar.engines.owner import js_choice_host, python_start_host
+from belljar.engines.owner import js_choice_host, python_start_host, tools_host
 from belljar.engines.owner.python_package_host import check_wasmtime
+from belljar.engines.wire.tools import TOOLS, Tool
 
 
 def _wasm() -> list[str]:
     check_wasmtime()
     return [sys.executable, "-I", "-m", "belljar.engines.wasm.template_host"]
+
+
+def _tool(tool: Tool) -> list[str]:
+    check_wasmtime()
+    artefact, library, archive = tools_host.files_of(tool)
+    return [sys.executable, "-I", "-m", tool.template, tool.kind, str(artefact), library, archive]
 
 
 def commands() -> dict[str, Callable[[], list[str]]]:
@@ -23,4 +31,5 @@ def commands() -> dict[str, Callable[[], list[str]]]:
         "js": lambda: js_choice_host.command("run"),
         "node": lambda: js_choice_host.command("program"),
         "wasm": _wasm,
+        **{kind: partial(_tool, tool) for kind, tool in TOOLS.items()},
     }

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from math import exp
 from typing import Final
@@ -35,5 +36,33 @@ def progress(expected: float = 30.0, doing: str = "preparing {} for first use") 
         yield show
     finally:
         if shown:
+            stream.write("\r\x1b[K")
+            stream.flush()
+
+
+@contextmanager
+def steps() -> Iterator[Callable[[str], None]]:
+    """Yield a function that shows what is being done: on a terminal one line that changes, else a line for each thing
+    that is begun."""
+    stream = sys.stderr
+    began = time.monotonic()
+    last = ""
+
+    def show(step: str) -> None:
+        nonlocal last
+        title = step.partition(":")[0] if ":" in step else step
+        if stream is None:
+            return
+        if stream.isatty():
+            stream.write(f"\r\x1b[Kbelljar: preparing {step} ({time.monotonic() - began:.0f} s)")
+        elif title != last:
+            stream.write(f"belljar: preparing {title}\n")
+        stream.flush()
+        last = title
+
+    try:
+        yield show
+    finally:
+        if last and stream is not None and stream.isatty():
             stream.write("\r\x1b[K")
             stream.flush()

@@ -114,7 +114,8 @@ class EngineProcess:
 
     @property
     def alive(self) -> bool:
-        return not readable(self.pidfd, 0)
+        pidfd = self.pidfd  # another thread may end it meanwhile
+        return pidfd >= 0 and not readable(pidfd, 0)
 
     def kill(self) -> None:
         """Kill it and close its descriptors. Idempotent. In a forked child of its owner, only close."""

@@ -23,11 +23,14 @@ from belljar.engines.wire.wasm import MAGIC
 from belljar.engines.zig_host import NoCompiler, zig_compiler
 
 TARGET: Final = "wasm32-wasip1"
+OLD_TARGET: Final = "wasm32-wasi"
+"""The same target before rustc 1.78."""
 INSTALL: Final = "pip install 'belljar[wasm]'"
 _ZIG_TARGET: Final = "wasm32-wasi"
 _FLAGS: Final = {"cc": ("-O2", "-s"), "c++": ("-O2", "-s", "-fno-exceptions")}
 """Compiler flags, overridden by a command's own. There is no library for C++'s exceptions."""
 _SUPPORT: Final = Path(__file__).parents[1] / "wasm" / "support" / "start.c"
+_INCLUDE: Final = Path(__file__).parents[1] / "wasm" / "include"
 
 
 class BuildFailed(RuntimeError):
@@ -97,6 +100,8 @@ def _build_c(directory: Path, command: Command, progress: Progress) -> tuple[byt
         words = [
             *compiler,
             *_FLAGS[driver],
+            "-isystem",
+            str(_INCLUDE),
             "-x",
             "c",
             str(_SUPPORT),
@@ -114,8 +119,7 @@ def _build_c(directory: Path, command: Command, progress: Progress) -> tuple[byt
 
 
 def _build_rust(directory: Path, progress: Progress) -> dict[str, tuple[bytes, str]]:
-    _check_rust()
-    words = ["cargo", "build", "--release", "--target", TARGET, "--message-format=json-render-diagnostics"]
+    words = ["cargo", "build", "--release", "--target", _rust_target(), "--message-format=json-render-diagnostics"]
     messages, said = _compile(words, directory, os.environ, directory.name, progress)
     programs = [Path(path) for path in parse_executables(messages)]
     if not programs:
@@ -135,20 +139,22 @@ def parse_executables(messages: bytes) -> list[str]:
     return found
 
 
-def _check_rust() -> None:
-    """Raises BuildFailed, with what to run, if Rust can't make WebAssembly programs here."""
+def _rust_target() -> str:
+    """The target that this rustc has a library for. Raises BuildFailed, with what to run, if there is none."""
     for program in ("cargo", "rustc"):
         if shutil.which(program) is None:
             raise BuildFailed(f"Rust is compiled by cargo; {program} is not on the PATH: see https://rustup.rs")
-    asked = ["rustc", "--print", "target-libdir", "--target", TARGET]
-    done = subprocess.run(asked, capture_output=True, text=True, check=False)  # noqa: S603 - as the owner would
-    if done.returncode:
-        raise BuildFailed(f"this rustc does not know {TARGET} (1.78 and newer do): {done.stderr.strip()}")
-    if not os.path.isdir(done.stdout.strip()):
-        advice = f"rustup target add {TARGET}"
-        if shutil.which("rustup") is None:
-            advice = f"install your distribution's Rust library for {TARGET} (Debian: libstd-rust-dev-wasm32)"
-        raise BuildFailed(f"Rust's library for {TARGET} is not installed: {advice}")
+    said = ""
+    for target in (TARGET, OLD_TARGET):
+        asked = ["rustc", "--print", "target-libdir", "--target", target]
+        done = subprocess.run(asked, capture_output=True, text=True, check=False)  # noqa: S603 - as the owner would
+        if not done.returncode and os.path.isdir(done.stdout.strip()):
+            return target
+        said = said or done.stderr.strip()
+    advice = f"rustup target add {TARGET}"
+    if shutil.which("rustup") is None:
+        advice = f"install your distribution's Rust library for {TARGET} (Debian: libstd-rust-dev-wasm32)"
+    raise BuildFailed(f"Rust's library for {TARGET} is not installed: {advice}" + (f" ({said})" if said else ""))
 
 
 def _compile(

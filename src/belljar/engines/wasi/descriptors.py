@@ -71,6 +71,17 @@ class LibraryFile(Protocol):
     def read(self, offset: int, size: int) -> bytes: ...
 
 
+class FileBytes:
+    """A library's file that is all in memory."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self.size = len(data)
+
+    def read(self, offset: int, size: int) -> bytes:
+        return self._data[offset : offset + size]
+
+
 Library = Mapping[bytes, "LibraryFile | list[bytes]"]
 """Absolute paths, without a slash at the end, of what programs find beside the sandbox's files: files, and
 directories with the names in them. Read-only; a path that is not in it is the sandbox's."""

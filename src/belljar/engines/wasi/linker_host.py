@@ -48,8 +48,8 @@ class Bindings:
         self.raised: BaseException | None = None
 
     def define(self, module: str, name: str, takes: str, gives: str, function: Callable[..., int | None]) -> None:
-        """`takes` and `gives`: `i` for i32 (unsigned to the function), `I` for i64 (signed)."""
-        types = {"i": wasmtime.ValType.i32(), "I": wasmtime.ValType.i64()}
+        """`takes` and `gives`: `i` for i32 (unsigned to the function), `I` for i64 (signed), `d` for f64."""
+        types = {"i": wasmtime.ValType.i32(), "I": wasmtime.ValType.i64(), "d": wasmtime.ValType.f64()}
         signature = wasmtime.FuncType([types[letter] for letter in takes], [types[letter] for letter in gives])
         callback = self._callback(takes, gives, function)
         define = _library().wasmtime_linker_define_func_unchecked
@@ -77,7 +77,7 @@ class Bindings:
             self.define(module, name, takes, "" if name == "proc_exit" else "i", functions[name])
 
     def _callback(self, takes: str, gives: str, function: Callable[..., int | None]) -> Any:
-        slots = struct.Struct("<" + "".join({"i": "I12x", "I": "q8x"}[letter] for letter in takes))
+        slots = struct.Struct("<" + "".join({"i": "I12x", "I": "q8x", "d": "d8x"}[letter] for letter in takes))
         size = 16 * max(len(takes), len(gives), 1)
         at = (ctypes.c_char * size).from_address
         unpack = slots.unpack_from

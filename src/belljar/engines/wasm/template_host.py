@@ -19,14 +19,17 @@ from contextlib import suppress
 from typing import Any, Final, NoReturn
 
 import wasmtime
+from wasmtime._instance import InstanceExports
 
-from belljar.engines.calls.client_host import CallError, Client, ConnectionEnded, Program
-from belljar.engines.python.watch_host import Watch
+from belljar.engines.calls.client_host import Client, ConnectionEnded
 from belljar.engines.wasi import numbers
-from belljar.engines.wasi.kernel_host import HostWorld, RemoteKernel
+from belljar.engines.wasi.host_call import HostCall
+from belljar.engines.wasi.kernel_host import HostWorld
 from belljar.engines.wasi.linker_host import Bindings, _address, _library, configuration, guest_memory
+from belljar.engines.wasi.memory import Fault, Memory
 from belljar.engines.wasi.preview1 import Preview1, functions
 from belljar.engines.wasi.program import Refused
+from belljar.engines.wasm.running_host import Running
 from belljar.engines.wire.calls import BadFrame
 from belljar.engines.wire.wasm import COMPILE, LENGTH, MADE, PROGRAM_MAX, REFUSED, RESULT, RUN, SPENT
 from belljar.forking.server.server_host import become_child
@@ -38,8 +41,9 @@ from belljar.lockdown.sockets_host import receive_descriptors
 SPARES: Final = 2
 OVERHEAD: Final = 256 << 20
 """Memory of the process and the compiler, beside the program's own."""
+DIRECTORY, DATA_START = 64, 1024
+"""Where a path is written, and where a linker puts a program's data; a null pointer means address 0."""
 MEMORY_MAX: Final = (1 << 32) - (1 << 16)
-CANNOT_EXECUTE, ABORTED = 126, 6
 
 
 class NoKernel:
@@ -64,82 +68,54 @@ class Template:
         self.bindings = Bindings(self.linker)
         self.wasi = Preview1(NoKernel(), HostWorld(lambda code: code))
         self.bindings.define_all("wasi_snapshot_preview1", numbers.SIGNATURES, functions(self.wasi))
+        self.bindings.define("belljar", "call", "iiii", "i", HostCall(self.wasi))
 
 
-class WasmProcess:
-    """One program, from its native code to its end."""
-
-    def __init__(self, template: Template, client: Client, program: Program, memory: int) -> None:
-        self._template = template
-        self._client = client
-        self._program = program
-        self._memory = memory
-        self._began = time.process_time_ns()
-
-    def run(self, native: bytes) -> NoReturn:
-        template, wasi = self._template, self._template.wasi
-        kernel = RemoteKernel(self._client)
-        watch = Watch(self._client, kernel.interrupt, self._spent)
-        watch.allow(self._program.numbers.cpu_ns)
-        watch.start()
-        world = HostWorld(self._leave, self._program.options.get("replay"))
-        wasi.adopt(kernel, world, self._program.stdio, self._program.numbers.ttys)
-        wasi.args, wasi.environ = self._program.argv, _with_directory(self._program)
-        try:
-            module = wasmtime.Module.deserialize(template.engine, native)
-            store = wasmtime.Store(template.engine)
-            store.set_limits(memory_size=self._memory)
-            exports = template.linker.instantiate(store, module).exports(store)
-            start = exports.get("_start")
-            if not isinstance(start, wasmtime.Func):
-                raise wasmtime.WasmtimeError("it has no _start: it is a library, or not for wasm32-wasip1")
-            wasi.memory = guest_memory(store, exports)
-        except wasmtime.WasmtimeError as error:
-            self._fail(str(error).splitlines()[0])
-        except wasmtime.Trap as error:
-            self._trapped(error)
-        try:
-            start(store)
-        except (wasmtime.Trap, wasmtime.WasmtimeError) as error:
-            if template.bindings.raised is not None:
-                raise template.bindings.raised from error
-            self._trapped(error)
-        self._end(0, 0)
-
-    def _say(self, text: str) -> None:
-        name = self._program.argv[0] if self._program.argv else b"wasm"
-        try:
-            self._client.call("write", 2, name + b": " + text.encode("utf-8", "replace") + b"\n")
-        except CallError:
-            return
-
-    def _fail(self, reason: str) -> NoReturn:
-        self._say(f"cannot execute: {reason}")
-        self._end(CANNOT_EXECUTE, 0)
-
-    def _trapped(self, error: Exception) -> NoReturn:
-        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-        self._say(f"ended by a trap: {lines[-1] if lines else 'unknown'}")
-        self._end(0, ABORTED)
-
-    def _leave(self, code: int) -> int:
-        self._end(code, 0)
-
-    def _spent(self) -> None:
-        try:
-            self._client.post("exceeded", b"cpu_seconds", time.process_time_ns() - self._began)
-        finally:
-            os._exit(0)
-
-    def _end(self, code: int, signal: int) -> NoReturn:
-        with suppress(ConnectionEnded):
-            self._client.post("exit", code & 0xFF, signal, time.process_time_ns() - self._began)
-        os._exit(0)
+def run(template: Template, client: Client, memory: int, native: bytes) -> NoReturn:
+    """Run a program, from its native code to its end."""
+    running = Running(client, client.wait_for_start())
+    running.adopt(template.wasi)
+    try:
+        module = wasmtime.Module.deserialize(template.engine, native)
+        store = wasmtime.Store(template.engine)
+        store.set_limits(memory_size=memory)
+        exports = template.linker.instantiate(store, module).exports(store)
+        start = exports.get("_start")
+        if not isinstance(start, wasmtime.Func):
+            raise wasmtime.WasmtimeError("it has no _start: it is a library, or not for wasm32-wasip1")
+        template.wasi.memory = guest_memory(store, exports)
+        enter_directory(store, exports, template.wasi.memory, running.program.cwd)
+    except wasmtime.WasmtimeError as error:
+        running.fail(str(error).splitlines()[0])
+    except wasmtime.Trap as error:
+        running.trapped(error)
+    try:
+        start(store)
+    except (wasmtime.Trap, wasmtime.WasmtimeError) as error:
+        if template.bindings.raised is not None:
+            raise template.bindings.raised from error
+        running.trapped(error)
+    running.end(0, 0)
 
 
-def _with_directory(program: Program) -> list[bytes]:
-    """The environment, with where the program was called as PWD: WASI has no other way to say it."""
-    return [b"PWD=" + program.cwd, *(entry for entry in program.env if not entry.startswith(b"PWD="))]
+def enter_directory(store: wasmtime.Store, exports: InstanceExports, memory: Memory, path: bytes) -> None:
+    """Have a program begin in a directory, if it says where its C library keeps that: WASI has none to begin in.
+
+    The sandbox's compiler exports `__wasilibc_cwd`, the address of a pointer to the path. The path itself goes to where
+    no program keeps anything: below its data, or, if it is too long for that, into a page of memory of its own.
+    """
+    pointer = exports.get("__wasilibc_cwd")
+    if not isinstance(pointer, wasmtime.Global):
+        return
+    place = DIRECTORY
+    if len(path) >= DATA_START - place:
+        place = memory.size()
+        grown = exports["memory"]
+        assert isinstance(grown, wasmtime.Memory)
+        grown.grow(store, 1)
+    with suppress(Fault):
+        memory.write(place, path + b"\0")
+        memory.write_u32(pointer.value(store), place)
 
 
 def compile_for(connection: socket.socket, engine: wasmtime.Engine, cpu_seconds: float) -> None:
@@ -204,8 +180,7 @@ def serve(template: Template, connection: socket.socket, request: Request) -> in
             compile_for(connection, template.engine, request.cpu_seconds)
         elif order == RUN:
             native = _read(descriptors[0])
-            client = Client(connection)
-            WasmProcess(template, client, client.wait_for_start(), memory).run(native)
+            run(template, Client(connection), memory, native)
     except (LockdownFailed, OSError):
         return 1
     except (ConnectionEnded, BadFrame):

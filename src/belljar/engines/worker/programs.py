@@ -7,6 +7,7 @@ from typing import Final
 
 from belljar.bin._kit import discovery
 from belljar.bin._kit.program import Program
+from belljar.engines.wire.tools import TOOLS
 from belljar.kernel.process import Process
 from belljar.libc.tzdata_host import zone_files
 
@@ -39,6 +40,7 @@ def preload() -> None:
     """Import every program there is, and read the time zones: once a worker is locked it can't."""
     discovery.preload()
     zone_files()
+    import belljar.engines.worker.cc
     import belljar.engines.worker.js
     import belljar.engines.worker.native
     import belljar.engines.worker.python
@@ -51,6 +53,21 @@ def names() -> tuple[str, ...]:
     return tuple(sorted({*discovery.names(), *_ENGINES}))
 
 
+@cache
+def tool_program(kind: str, name: str) -> Program:
+    """A program of a prepared tool."""
+
+    def run(process: Process, _words: list[str]) -> int:
+        from belljar.engines.worker.tools import run_program  # when it is used: a sandbox in a hurry does without
+
+        return run_program(process, kind, name)
+
+    return Program(name, f"{name} - {TOOLS[kind].title}", None, run)
+
+
 def find(name: str) -> Program | None:
-    """The program of that name; None if there is none."""
+    """The program of that name; None if there is none. `KIND:NAME` is one of a tool, prepared or not."""
+    kind, colon, tool = name.partition(":")
+    if colon:
+        return tool_program(kind, tool) if kind in TOOLS and tool in TOOLS[kind].names else None
     return _ENGINES.get(name) or discovery.find(name)

@@ -51,7 +51,7 @@ class Assembly:
         """Unpack a package. ImageError, StoreError."""
         control, files = split_package(data, package.name)
         try:
-            scripts = self._read_control(control)
+            scripts = _read_control(self._meter, control)
             names, sums = self._unpack(files)
         except ImageError as error:
             raise ImageError(f"the package {package.name}: {error}") from None
@@ -74,7 +74,7 @@ class Assembly:
 
     def must_prepare(self, package: Package, data: bytes) -> bool:
         """Whether a package has a script that must be run before it is unpacked. ImageError."""
-        return "preinst" in self._read_control(split_package(data, package.name)[0])
+        return "preinst" in _read_control(self._meter, split_package(data, package.name)[0])
 
     def finish(self) -> Tree:
         """Write dpkg's own files, and what the first program needs before any package is configured. The tree is
@@ -134,27 +134,11 @@ class Assembly:
         node = self._find(path)
         return content_of(self._objects.read(node.parts)) if node is not None and all(node.parts) else None
 
-    def _members(self, data: bytes) -> Iterator[tuple[Member, Iterator[bytes], int]]:
-        blob: IO[bytes] = io.BytesIO(data)
-        return members(unpacked(blob, self._meter), self._meter)
-
-    def _read_control(self, data: bytes) -> dict[str, bytes]:
-        found: dict[str, bytes] = {}
-        size = 0
-        for member, chunks, _ in self._members(data):
-            name = "/".join(fsdecode(part) for part in split_path(fsencode(member.name)))
-            if member.is_regular and name and "/" not in name:
-                size += member.size
-                if size > _CONTROL_MAX:
-                    raise ImageError("its control files are too large")
-                found[name] = b"".join(chunks)
-        return found
-
     def _unpack(self, data: bytes) -> tuple[list[str], dict[str, str]]:
         """Unpack the files; gives their names, and the MD5 sums of those below /etc, which dpkg notes of settings."""
         names: list[str] = []
         sums: dict[str, str] = {}
-        for member, chunks, _ in self._members(data):
+        for member, chunks, _ in _members(self._meter, data):
             parts = split_path(fsencode(member.name))
             path = "/" + "/".join(fsdecode(part) for part in parts)
             names.append(path if parts else "/.")
@@ -216,6 +200,30 @@ class Assembly:
                     self._triggers.setdefault("File", []).append(f"{name} {who}")
                 elif "/" not in name:
                     self._triggers.setdefault(name, []).append(who)
+
+
+def _members(meter: Meter, data: bytes) -> Iterator[tuple[Member, Iterator[bytes], int]]:
+    blob: IO[bytes] = io.BytesIO(data)
+    return members(unpacked(blob, meter), meter)
+
+
+def _read_control(meter: Meter, data: bytes) -> dict[str, bytes]:
+    found: dict[str, bytes] = {}
+    size = 0
+    for member, chunks, _ in _members(meter, data):
+        name = "/".join(fsdecode(part) for part in split_path(fsencode(member.name)))
+        if member.is_regular and name and "/" not in name:
+            size += member.size
+            if size > _CONTROL_MAX:
+                raise ImageError("its control files are too large")
+            found[name] = b"".join(chunks)
+    return found
+
+
+def read_fields(package: bytes, name: str) -> dict[str, str]:
+    """What a package says of itself. ImageError."""
+    control = _read_control(Meter(), split_package(package, name)[0]).get("control", b"")
+    return parse_paragraph(control.decode("utf-8", "replace"))
 
 
 def unpack_order(packages: list[Package]) -> list[Package]:

@@ -105,6 +105,24 @@ def fetch_packages(packages: Sequence[Package]) -> Iterator[tuple[Package, bytes
     _trim()
 
 
+def fetch_pinned(packages: Sequence[tuple[Package, Sequence[str]]]) -> Iterator[tuple[Package, bytes]]:
+    """Packages that are known by their digests, each from the first of its mirrors that has it. ImageError."""
+    with ThreadPoolExecutor(_WORKERS) as workers:
+        found = workers.map(lambda each: _fetch_from(*each), packages)
+        try:
+            yield from zip((package for package, _ in packages), found, strict=True)
+        finally:
+            workers.shutdown(cancel_futures=True)
+
+
+def _fetch_from(package: Package, mirrors: Sequence[str]) -> bytes:
+    *others, last = mirrors
+    for mirror in others:
+        with suppress(ImageError):
+            return _fetch(f"{mirror}/{package.fields['filename']}", package.sha256, package.size)
+    return _fetch(f"{last}/{package.fields['filename']}", package.sha256, package.size)
+
+
 @contextmanager
 def packages_directory(packages: Sequence[Package]) -> Iterator[str]:
     """A directory with the files of packages, for dpkg. ImageError."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -45,13 +45,41 @@ def make_system(
     The same packages give the same record. ImageError, StoreError.
     """
     index = fetch_index(archive, architecture)
-    needed = {package.name for package in resolve(index, [])}
     packages = unpack_order(resolve(index, names))
-    size = sum(package.size for package in packages)
-    hear(b"%d packages, %d kB to fetch\n" % (len(packages), size // 1000))
+    hear(b"%d packages, %d kB to fetch\n" % (len(packages), sum(package.size for package in packages) // 1000))
+    needed = {package.name for package in resolve(index, [])}
+    return _assemble(objects, archive, fetch_packages(packages), needed, hear, configure=configure)
+
+
+def make_pinned_system(
+    objects: Objects,
+    archive: Archive,
+    fetched: Iterable[tuple[Package, bytes]],
+    needed: set[str],
+    hear: Callable[[bytes], object],
+) -> System:
+    """As `make_system`, of packages that were chosen and fetched, of which every system has those of the names in
+    `needed`; `archive` is the one that its apt will use.
+    """
+    packages = {package.name: (package, data) for package, data in fetched}
+    order = unpack_order([package for package, _ in packages.values()])
+    return _assemble(objects, archive, (packages[each.name] for each in order), needed, hear, configure=True)
+
+
+def _assemble(
+    objects: Objects,
+    archive: Archive,
+    fetched: Iterable[tuple[Package, bytes]],
+    needed: set[str],
+    hear: Callable[[bytes], object],
+    *,
+    configure: bool,
+) -> System:
     assembly = Assembly(objects)
+    packages: list[Package] = []
     later: list[Package] = []
-    for package, data in fetch_packages(packages):
+    for package, data in fetched:
+        packages.append(package)
         if configure and package.name not in needed and assembly.must_prepare(package, data):
             later.append(package)
             continue

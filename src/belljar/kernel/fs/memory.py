@@ -245,6 +245,17 @@ class MemoryServer(FileServer):
             elif isinstance(node, Symlink):
                 self.quota.take_bytes(-len(node.target))
 
+    def clear(self) -> None:
+        """Remove everything, for good: nothing can be made here any more, and open files go when they are closed."""
+        waiting = [self._root]
+        while waiting:
+            directory = waiting.pop()
+            for name, node in list(directory.entries.items()):
+                if isinstance(node, Directory):
+                    waiting.append(node)
+                self._remove(directory, name)
+            directory.nlink = 0
+
     def rename(self, source: Node, old: str, target: Node, new: str, flags: int) -> None:
         node = self.walk(source, old)
         if not isinstance(source, Directory) or not isinstance(target, Directory):

@@ -65,8 +65,8 @@ class ProcServer(SyntheticServer):
             "swaps": static_text("Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n"),
             "mounts": Link(lambda: "self/mounts"),
             "net": folder({
-                "tcp": Text(lambda: tcp_table(kernel.tcp_sockets(), 4)),
-                "tcp6": Text(lambda: tcp_table(kernel.tcp_sockets(), 6)),
+                "tcp": Text(lambda: tcp_table((space.tcp_sockets or kernel.tcp_sockets)(), 4)),
+                "tcp6": Text(lambda: tcp_table((space.tcp_sockets or kernel.tcp_sockets)(), 6)),
             }),
             "sys": folder({
                 "kernel": folder(kernel_settings),

@@ -30,3 +30,36 @@ class Quota:
 
     def give_file(self) -> None:
         self.files_used -= 1
+
+
+class PartialQuota(Quota):
+    """A part of a quota with a limit of its own on bytes: what is used counts for both, until the part is gone.
+
+    It goes with its server, and that with the last mount, working directory or open file that it is reached by.
+    """
+
+    __slots__ = ("_whole",)
+
+    def __init__(self, whole: Quota, bytes_limit: int) -> None:
+        super().__init__(min(bytes_limit, whole.bytes_limit), whole.files_limit)
+        self._whole = whole
+
+    def take_bytes(self, count: int) -> None:
+        super().take_bytes(count)
+        try:
+            self._whole.take_bytes(count)
+        except SysError:
+            self.bytes_used -= count
+            raise
+
+    def take_file(self) -> None:
+        self._whole.take_file()
+        super().take_file()
+
+    def give_file(self) -> None:
+        self._whole.give_file()
+        super().give_file()
+
+    def __del__(self) -> None:
+        self._whole.take_bytes(-self.bytes_used)
+        self._whole.files_used -= self.files_used

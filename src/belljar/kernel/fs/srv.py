@@ -2,23 +2,30 @@
 
 The host posts a server with `post`. A guest posts a directory it has open by creating a file here and writing the
 descriptor's number to it (`exec 3<dir; echo 3 >/mnt/srv/name`); whoever may read the file may mount it.
+
+A program that serves files of its own by 9P2000.L posts the kernel's end of a connection the same way, by the number of
+one descriptor, or of two: answers are read from the first, requests written to the second. Or it opens its name for
+reading and writing and writes `9p`: what it then reads are requests, and what it writes answers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from msgspec import Struct
 
 from belljar.abi.errno import EBADF, EBUSY, EEXIST, EINVAL, EIO, ENOENT, ENOSPC, ENOTDIR, ENXIO, EPERM
 from belljar.abi.errors import SysError
-from belljar.abi.flags import O_ACCMODE, O_RDONLY, S_IFDIR, S_IFMT, S_IFREG
+from belljar.abi.flags import O_ACCMODE, O_RDONLY, O_WRONLY, S_IFDIR, S_IFMT, S_IFREG
 from belljar.abi.paths import check_name
 from belljar.abi.records import Dirent, Owner, SetAttr, Stat
+from belljar.kernel.fs.ninep import NinePServer
+from belljar.kernel.fs.ninep_link import MESSAGE, NinePLink
 from belljar.kernel.vfs.server import FileServer, Handle, Node
 
 if TYPE_CHECKING:
+    from belljar.kernel.fiber import WaitQueue
     from belljar.kernel.kernel import Kernel
     from belljar.kernel.vfs.namespace import Order
     from belljar.kernel.vfs.openfile import OpenFile
@@ -37,14 +44,31 @@ class Posted(Struct, frozen=True):
     """The guest's open directory, kept open while it is posted."""
 
 
+class Serving:
+    """A program that serves by 9P; its tree is attached to when it is first mounted."""
+
+    def __init__(self, link: NinePLink) -> None:
+        self.link = link
+        self.posted: Posted | None = None
+
+    def attach(self, kernel: Kernel) -> Posted:
+        """EIO."""
+        if self.posted is None:
+            server = NinePServer(self.link.call, MESSAGE)
+            kernel.register(server)
+            self.posted = Posted(server, server.root)
+        return self.posted
+
+
 class SrvNode(Node):
-    __slots__ = ("ctime", "ino", "mtime", "posted")
+    __slots__ = ("ctime", "ino", "mtime", "posted", "serving")
 
     def __init__(self, mode: int, owner: Owner, ino: int, now: int) -> None:
         super().__init__(mode, owner.uid, owner.gid)
         self.ino = ino
         self.mtime = self.ctime = now
         self.posted: Posted | None = None
+        self.serving: Serving | None = None
 
 
 class SrvServer(FileServer):
@@ -146,7 +170,9 @@ class SrvServer(FileServer):
         self._root.mtime = self._kernel.now()
         if node.posted is not None and node.posted.held is not None:
             node.posted.held.release()
-        node.posted = None
+        if node.serving is not None and node.serving.posted is None:
+            node.serving.link.close("its name was removed")
+        node.posted = node.serving = None
 
     def setattr(self, node: Node, change: SetAttr) -> None:
         assert isinstance(node, SrvNode)
@@ -161,40 +187,103 @@ class SrvServer(FileServer):
         return SrvHandle(self, node, may_take=flags & O_ACCMODE == O_RDONLY or flags & O_ACCMODE == 2)
 
     def accept(self, node: SrvNode, data: bytes) -> None:
-        """A guest posts an open directory of its own by number. EBUSY if something is posted already, EBADF, EINVAL."""
-        if node.posted is not None:
-            raise SysError(EBUSY)
-        text = data.strip()
-        if not text.isdigit() or len(text) > 9:
+        """A guest posts an open directory of its own by number, or its end of a connection by one or two.
+
+        EBUSY if something is posted already, EBADF, EINVAL, ENOTDIR (one number, neither a directory nor a stream).
+        """
+        self._check_free(node)
+        words = data.split()
+        if not 1 <= len(words) <= 2 or not all(word.isdigit() and len(word) < 10 for word in words):
             raise SysError(EINVAL)
-        file = self._kernel.caller().fds.get(int(text))
-        if file is None:
+        files = [self._kernel.caller().fds.get(int(word)) for word in words]
+        if None in files:
             raise SysError(EBADF)
-        mount, place = file.place
-        if not place.is_dir:
+        first, last = cast("OpenFile", files[0]), cast("OpenFile", files[-1])
+        mount, place = first.place
+        if len(files) == 1 and place.is_dir:
+            if mount.server is self:
+                raise SysError(EINVAL)
+            node.posted = Posted(mount.server, place, mount.read_only, first.retain())
+            return
+        if first.handle.seekable or last.handle.seekable:
             raise SysError(ENOTDIR)
-        if mount.server is self or node not in self._names.values():
+        if first.flags & O_ACCMODE == O_WRONLY or last.flags & O_ACCMODE == O_RDONLY:
+            raise SysError(EBADF)
+        node.serving = Serving(NinePLink(self._kernel.hub, first, last))
+
+    def _check_free(self, node: SrvNode) -> None:
+        if node.posted is not None or node.serving is not None:
+            raise SysError(EBUSY)
+        if node not in self._names.values():
             raise SysError(EINVAL)
-        node.posted = Posted(mount.server, place, mount.read_only, file.retain())
+
+    def serve(self, node: SrvNode) -> tuple[OpenFile, OpenFile]:
+        """Begin a connection with whoever has the name open: its end to read requests from, and to write answers to."""
+        self._check_free(node)
+        kernel = self._kernel
+        requests, ask = kernel.open_pipe(kernel.caller())
+        answers, answer = kernel.open_pipe(kernel.caller())
+        node.serving = Serving(NinePLink(kernel.hub, answers, ask))
+        return requests.retain(), answer.retain()
+
+    def posted(self, node: SrvNode) -> Posted:
+        """What is to be mounted. ENXIO, EIO."""
+        if node.serving is not None:
+            return node.serving.attach(self._kernel)
+        if node.posted is None:
+            raise SysError(ENXIO)
+        return node.posted
 
 
 class SrvHandle(Handle):
-    """An open name: written to, to post; asked for `posted`, to mount."""
+    """An open name: written to, to post; asked for `posted`, to mount. After `9p` it is an end of a connection."""
 
-    __slots__ = ("_may_take", "_node", "_server")
+    __slots__ = ("_ends", "_may_take", "_node", "_server")
 
     def __init__(self, server: SrvServer, node: SrvNode, *, may_take: bool) -> None:
         self.nonblocking = False
         self._server = server
         self._node = node
         self._may_take = may_take
+        self._ends: tuple[OpenFile, OpenFile] | None = None
+
+    @property
+    def seekable(self) -> bool:  # type: ignore[override]
+        return self._ends is None
 
     def read(self, offset: int, size: int) -> bytes:
-        raise SysError(EIO)
+        if self._ends is None:
+            raise SysError(EIO)
+        return self._end(0).read(size)
 
     def write(self, offset: int | None, data: bytes) -> int:
-        self._server.accept(self._node, data)
+        if self._ends is not None:
+            return self._end(1).write(data)
+        if data.strip() == b"9p":
+            self._ends = self._server.serve(self._node)
+        else:
+            self._server.accept(self._node, data)
         return len(data)
+
+    def _end(self, which: int) -> OpenFile:
+        assert self._ends is not None
+        end = self._ends[which]
+        end.handle.nonblocking = self.nonblocking
+        return end
+
+    def poll(self) -> int:
+        if self._ends is None:
+            return super().poll()
+        return self._ends[0].handle.poll() | self._ends[1].handle.poll()
+
+    @property
+    def waiters(self) -> WaitQueue | None:
+        return None if self._ends is None else self._ends[0].handle.waiters
+
+    def close(self) -> None:
+        ends, self._ends = self._ends, None
+        for end in ends or ():
+            end.release()
 
     def truncate(self, size: int) -> None:
         """Accepted and ignored: there is nothing to truncate."""
@@ -207,18 +296,18 @@ class SrvHandle(Handle):
             return super().ioctl(request, argument)
         if not self._may_take:
             raise SysError(EBADF)
-        if self._node.posted is None:
-            raise SysError(ENXIO)
-        return self._node.posted
+        return self._server.posted(self._node)
 
 
 def find_posted(view: View, name: str) -> Posted:
-    """Return the subtree posted at `name`. EACCES, ENOENT, ENXIO (nothing yet), EINVAL if it is no posting file."""
+    """Return the subtree posted at `name`. EACCES, ENOENT, ENXIO (nothing yet), EIO (its program does not answer),
+    EINVAL if it is no posting file.
+    """
     file = view.open(name, O_RDONLY).retain()
     try:
         posted = file.handle.ioctl("posted")
     except SysError as error:
-        raise SysError(error.errno if error.errno == ENXIO else EINVAL, name) from None
+        raise SysError(error.errno if error.errno in (ENXIO, EIO) else EINVAL, name, error.why) from None
     finally:
         file.release()
     assert isinstance(posted, Posted)
@@ -239,3 +328,10 @@ def mount_posted(
         read_only=read_only or posted.read_only,
         source=name,
     )
+
+
+def set_timeout(view: View, name: str, seconds: float) -> None:
+    """Say how long the program that serves what is posted at `name` may take for an answer."""
+    node = view.resolve(name).node
+    if isinstance(node, SrvNode) and node.serving is not None:
+        node.serving.link.seconds = seconds

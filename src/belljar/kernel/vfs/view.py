@@ -110,6 +110,12 @@ class View:
         child.lookup_cache = self.lookup_cache
         return child
 
+    def let_go(self) -> None:
+        """Lead to nothing that is mounted: it is a view of a process that has ended, of which something may be left."""
+        self.namespace = self.namespace.fork()
+        self.namespace.tops = {}
+        self.cwd = self.root
+
     # Looking.
 
     def resolve(self, path: str, *, follow: bool = True, start: Place | None = None) -> Place:
@@ -658,6 +664,7 @@ class View:
         member = resolve(self, source).node if source is not None else None
         # What is mounted on the working directory isn't seen at `.`, but it is what is meant.
         self.namespace.unmount(self.namespace.enter(resolve(self, path)), member)
+        self.lookup_cache.clear()  # it keeps the mount table that was, and that what is gone now
 
 
 def _is_within(server: FileServer, node: Node, ancestor: Node) -> bool:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from belljar.net.wire import Secured
 
 GUEST_ADDRESS: Final = "10.0.2.15"
+CONTAINER_PREFIX: Final = "172.17.0."
+"""Before the number of a container: the addresses that Docker gives."""
 LOOPBACK: Final = "127.0.0.1"
 BACKLOG_MAX: Final = 1024
 EPHEMERAL: Final = range(32768, 61000)
@@ -177,28 +179,55 @@ class Listener:
             self.waiters.wake_all()
 
 
-class LocalNetwork:
-    """The ports of one sandbox."""
+class Bridge:
+    """The networks of a sandbox's containers, by address and by name: how they, and the sandbox, reach each other."""
 
-    def __init__(self, hub: Hub, hostname: Callable[[], str]) -> None:
+    def __init__(self) -> None:
+        self._networks: dict[str, LocalNetwork] = {}
+
+    def join(self, network: LocalNetwork, name: str) -> str:
+        """Let a network be reached by its name, and by the address that it is given. EADDRINUSE."""
+        for number in range(2, 255):
+            address = CONTAINER_PREFIX + str(number)
+            if address not in self._networks:
+                network.address = address
+                self._networks |= {address: network, name.lower(): network}
+                return address
+        raise SysError(EADDRINUSE)
+
+    def leave(self, network: LocalNetwork) -> None:
+        self._networks = {name: other for name, other in self._networks.items() if other is not network}
+
+    def find(self, host: Address | str) -> LocalNetwork | None:
+        return self._networks.get(str(host).lower())
+
+
+class LocalNetwork:
+    """The ports of one sandbox, or of one of its containers."""
+
+    def __init__(self, hub: Hub, hostname: Callable[[], str], bridge: Bridge | None = None) -> None:
         self.hub = hub
+        self.address = GUEST_ADDRESS
         self._hostname = hostname
+        self._bridge = bridge
+        self._published: dict[int, tuple[LocalNetwork, int]] = {}
+        """Ports that lead to those of containers."""
         self._listeners: dict[int, Listener] = {}
         self._last = EPHEMERAL.start
 
     def is_local(self, host: Address | str) -> bool:
         """Whether a host is the sandbox itself."""
         if isinstance(host, IPv4Address | IPv6Address):
-            return host.is_loopback or host.is_unspecified or str(host) == GUEST_ADDRESS
+            return host.is_loopback or host.is_unspecified or str(host) == self.address
         return host == "localhost" or host.endswith(".localhost") or host == self._hostname().lower()
 
     def bind(self, address: str, port: int) -> Listener:
         """Reserve a port, any free one if it is 0. EADDRINUSE, EADDRNOTAVAIL."""
-        if address not in ("*", *_ANY, GUEST_ADDRESS, "::1") and not address.startswith("127."):
+        if address not in ("*", *_ANY, self.address, "::1") and not address.startswith("127."):
             raise SysError(EADDRNOTAVAIL)
         if port == 0:
             port = self.free_port()
-        if port in self._listeners:
+        if port in self._listeners or port in self._published:
             raise SysError(EADDRINUSE)
         listener = Listener(self, Place(_ANY[0] if address == "*" else address, port))
         self._listeners[port] = listener
@@ -212,13 +241,40 @@ class LocalNetwork:
                 return self._last
         raise SysError(EADDRINUSE)
 
-    def serves(self, host: Address | str, port: int) -> bool:
-        """Whether a program of the sandbox listens there."""
-        listener = self._listeners.get(port)
-        return listener is not None and listener.listening and self.is_local(host)
+    def publish(self, port: int, network: LocalNetwork, inside: int) -> None:
+        """Have a port lead to one of a container. EADDRINUSE."""
+        if port in self._listeners or port in self._published:
+            raise SysError(EADDRINUSE)
+        self._published[port] = network, inside
+
+    def withdraw(self, network: LocalNetwork) -> None:
+        """Free the ports that lead to a container."""
+        self._published = {port: to for port, to in self._published.items() if to[0] is not network}
+
+    def close(self) -> None:
+        """Free every port."""
+        for listener in list(self._listeners.values()):
+            listener.close()
+
+    def find(self, host: Address | str) -> LocalNetwork | None:
+        """The network that a host is: this one, or one that is reached from here; None: it is outside."""
+        if self.is_local(host):
+            return self
+        return self._bridge.find(host) if self._bridge is not None else None
+
+    def serves(self, host: Address | str, port: int) -> LocalNetwork | None:
+        """The network in which a program listens there, if one does."""
+        network = self.find(host)
+        if network is not None and port in network._published:
+            network, port = network._published[port]
+        listener = network._listeners.get(port) if network is not None else None
+        return self.find(host) if listener is not None and listener.listening else None
 
     def connect(self, port: int) -> LocalStream:
         """A connection to a program that listens. ECONNREFUSED if none does, or it accepts too slowly."""
+        if port in self._published:
+            network, inside = self._published[port]
+            return network.connect(inside)
         listener = self._listeners.get(port)
         if listener is None or not listener.listening or len(listener.pending) >= BACKLOG_MAX:
             raise SysError(ECONNREFUSED)

@@ -21,7 +21,7 @@ from belljar.kernel.fs.proc_net import ESTABLISHED, LISTEN, TcpSocket, any_addre
 from belljar.kernel.fs.synthetic import Device, Entry, SyntheticServer, folder
 from belljar.kernel.vfs.server import Handle
 from belljar.net.guest.files import RDEV, ControlHandle, Directory, Numbered, StreamHandle, text
-from belljar.net.guest.local import GUEST_ADDRESS, Listener, LocalStream
+from belljar.net.guest.local import Listener, LocalStream
 from belljar.net.guest.uplink import Stream, Uplink, errno_of
 from belljar.net.hosts import RECORD_TYPES, BadHost, parse_host, parse_name, parse_port
 from belljar.net.wire import Dial, Failed, Resolve
@@ -140,12 +140,12 @@ class Connection(Numbered):
             self._fail(str(error))
         self._error = None
         local = self._uplink.local
-        if self.protocol == "tcp" and local.serves(wanted, number):
-            self._stream = local.connect(number)
+        if self.protocol == "tcp" and (network := local.serves(wanted, number)) is not None:
+            self._stream = network.connect(number)
             return
         self._stream = stream = self._uplink.open(
             lambda id: Dial(id, self.protocol, host, number, self._timeout, self._web),
-            number if local.is_local(wanted) else None,
+            None if local.find(wanted) is None else number,
         )
         if not self._waits:
             return
@@ -195,7 +195,7 @@ class Connection(Numbered):
             return f"{self._stream.local.address}!{self._stream.local.port}\n".encode()
         if self.listener is not None:
             return f"{self.listener.place.address}!{self.listener.place.port}\n".encode()
-        return f"{GUEST_ADDRESS}!{_FIRST_PORT + self.number % 28000}\n".encode()
+        return f"{self._uplink.local.address}!{_FIRST_PORT + self.number % 28000}\n".encode()
 
     def remote(self) -> bytes:
         opened = self._stream.opened if self._stream is not None else None

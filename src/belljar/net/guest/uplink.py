@@ -103,6 +103,12 @@ class Uplink:
         carrier.send(encode(make(number)))
         return stream
 
+    def dial(self, uplink: Uplink) -> Carrier:
+        """A way to the broker for another uplink, as this one would get it. EACCES."""
+        if self.connect is None:
+            raise SysError(errno.EACCES)
+        return self.connect(uplink)
+
     def _reach(self) -> Carrier:
         while self._carrier is None:
             if self.connect is None:

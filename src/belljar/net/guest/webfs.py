@@ -143,10 +143,10 @@ class Request(Numbered):
 
         local = self._uplink.local
         stream: Stream | LocalFetch
-        if url.scheme == "http" and local.serves(url.host, url.port):
-            stream = LocalFetch(local.connect(url.port), fetch(0), url.authority, url.target)
+        if url.scheme == "http" and (network := local.serves(url.host, url.port)) is not None:
+            stream = LocalFetch(network.connect(url.port), fetch(0), url.authority, url.target)
         else:
-            stream = self._uplink.open(fetch, url.port if local.is_local(url.host) else None)
+            stream = self._uplink.open(fetch, None if local.find(url.host) is None else url.port)
         self._stream = stream
         held, self._held = b"".join(self._held), []
         while held:

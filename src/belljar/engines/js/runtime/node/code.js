@@ -13,7 +13,7 @@ const { compiling } = require('belljar/node/errors');
 
 const PARAMETERS = ['exports', 'require', 'module', 'process', 'internalBinding', 'primordials'];
 const REPLACED = { __proto__: null, 'internal/deps/amaro/dist/index': 'typescript' }; // by files of ours
-const CHANGED = { __proto__: null, '_http_agent': 'web', 'https': 'web', 'internal/deps/undici/undici': 'web' };
+const CHANGED = { __proto__: null, 'internal/modules/esm/resolve': 'file_server', '_http_agent': 'web', 'https': 'web', 'internal/deps/undici/undici': 'web' };
 
 const ready = new SafeMap(); // compiled ahead
 

@@ -9,7 +9,9 @@ const { types, util } = require('belljar/inspection');
 const noop = () => {};
 const values = (name) => ask('describe', name).values;
 
-const config = ObjectAssign(values('config'), { hasInspector: false, hasTracing: false, fipsMode: false });
+const config = ObjectAssign(values('config'), {
+  hasInspector: false, hasTracing: false, fipsMode: false, getDefaultLocale: () => 'en-US',
+});
 
 // Settings of Node's diagnostic report: each with its getter and setter.
 const report = {};

@@ -72,10 +72,11 @@ def stat(path, *, dir_fd=None, follow_symlinks=True):
         if dir_fd is not None or not follow_symlinks:
             raise ValueError(f"stat: cannot use fd and {'follow_symlinks' if dir_fd is None else 'dir_fd'} together")
         return fstat(path)
-    if path.__class__ is str and path.startswith(OWN):
-        return native.stat(path)
     if not isinstance(path, (str, bytes, os.PathLike)):
         raise TypeError(f"stat: path should be string, bytes, os.PathLike or integer, not {type(path).__name__}")
+    given = os.fspath(path)
+    if given.__class__ is str and given.startswith(OWN):
+        return native.stat(given)
     return _stat_result(hostcalls.call("stat", *_at(path, dir_fd), int(not follow_symlinks), names=(path,))[0])
 
 

@@ -14,18 +14,20 @@ _RANGE_MAX: Final = 4096
 """Characters of a range: dependencies come from strangers."""
 _NUMBER_MAX: Final = 2**53 - 1
 
-_ID: Final = r"(?:\d+|\d*[a-zA-Z-][a-zA-Z0-9-]*)"
+_NUM: Final = r"\d{1,32}"
+"""Bounded: a patch and a prerelease may follow each other without a mark, and could be cut anywhere."""
+_ID: Final = r"(?:\d{1,99}|\d{0,99}[a-zA-Z-][a-zA-Z0-9-]*)"
 _PRE: Final = rf"(?:-?({_ID}(?:\.{_ID})*))?"
 _BUILD: Final = r"(?:\+([0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*))?"
-_LEAD: Final = r"[v=\s]*"
-_FULL: Final = rf"{_LEAD}(\d+)\.(\d+)\.(\d+){_PRE}{_BUILD}"
-_X: Final = r"(\d+|[xX*])"
+_LEAD: Final = r"[v=\s]{0,16}"
+_FULL: Final = rf"{_LEAD}({_NUM})\.({_NUM})\.({_NUM}){_PRE}{_BUILD}"
+_X: Final = rf"({_NUM}|[xX*])"
 _PLAIN: Final = rf"{_LEAD}{_X}(?:\.{_X}(?:\.{_X}{_PRE}{_BUILD})?)?"
 _GROUPLESS: Final = re.sub(r"\((?!\?)", "(?:", _PLAIN)
 
 _VERSION: Final = re.compile(rf"\s*{_FULL}\s*", re.A)
 _HYPHEN: Final = re.compile(rf"\s*({_GROUPLESS})\s+-\s+({_GROUPLESS})\s*", re.A)
-_TRIM: Final = re.compile(rf"(\s*(?:<|>)?=?)\s*({_GROUPLESS})", re.A)
+_TRIM: Final = re.compile(rf"(\s?(?:<|>)?=?)\s?({_GROUPLESS})", re.A)
 _MARK_TRIM: Final = re.compile(r"(~>?|\^)\s+", re.A)
 _MARKED: Final = re.compile(rf"(~>?|\^){_PLAIN}", re.A)
 _X_RANGE: Final = re.compile(rf"((?:<|>)?=?)\s*{_PLAIN}", re.A)

@@ -1,0 +1,48 @@
+"""A live sandbox's files as a directory of this machine: `sandbox.mount_on(directory)`."""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, Self
+
+from belljar.abi.paths import join, normalise
+from belljar.api.live_tree import LiveTree
+from belljar.api.operations import Steps
+from belljar.api.request import AnyPath, check_path
+from belljar.api.settings import Settings
+from belljar.fuse.mount_host import MountError, mount, unmount
+from belljar.fuse.serve_host import Served
+from belljar.fuse.session import Session
+
+
+class Shown:
+    """What is shown at a directory, until `close`, or until the sandbox is closed."""
+
+    def __init__(self, run: Callable[[Steps[Any]], Any], directory: AnyPath, path: AnyPath, settings: Settings) -> None:
+        """`run` performs an operation of the sandbox, on any thread. FileError, MountError."""
+        tree = LiveTree(run, normalise(join(settings.cwd, check_path(path))))
+        self.directory = os.path.abspath(check_path(directory, "a directory"))
+        fd = mount(self.directory, f"sandbox-{settings.name}", read_only=True)
+        self._served: Served | None = Served(fd, Session(tree, time.time_ns, read_only=True, report=_report))
+
+    def close(self) -> None:
+        """Unmount it, even if it is in use. Idempotent."""
+        served, self._served = self._served, None
+        if served is not None:
+            with suppress(MountError):  # somebody else was faster
+                unmount(self.directory)
+            served.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _report(error: BaseException) -> None:
+    logging.getLogger("belljar").warning("a mount of a sandbox: %r: programs see an input/output error", error)

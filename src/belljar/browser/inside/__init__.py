@@ -1,0 +1,1 @@
+"""What runs inside the page's worker, on Pyodide. Nothing here is imported on a host."""

@@ -1,0 +1,1 @@
+"""What guest programs can ask of their sandbox beyond a Unix."""

@@ -1,0 +1,1 @@
+"""init's work: programs that are kept running, as files in /etc/init describe them."""

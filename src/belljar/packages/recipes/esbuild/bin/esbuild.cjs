@@ -1,0 +1,1 @@
+require("esbuild-wasm/bin/esbuild");

@@ -1,0 +1,1 @@
+"""Virtual machines: QEMU, their root filesystems and block stores."""
