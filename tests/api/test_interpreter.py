@@ -11,10 +11,11 @@ from typing import Any
 
 import pytest
 
-from belljar import RunLimits, Sandbox
+from belljar import Limits, RunLimits, Sandbox
 from belljar.api.async_interpreter import AsyncInterpreter
 from belljar.api.async_sandbox import AsyncSandbox
-from belljar.api.dialogue import Engine
+from belljar.api.core import Conversation
+from belljar.api.dialogue import PYTHON, Dialogue, Engine
 from belljar.api.errors import EngineUnavailable
 from belljar.api.interpreter import Interpreter
 from belljar.api.interpreter_core import check_rebinding
@@ -65,6 +66,15 @@ def test_what_was_printed_before_the_end_is_there_at_the_end(fake: Interpreter) 
         assert result.stdout.startswith("out\n1\n")
         assert result.stdout.endswith("\n20000\n")
         assert result.stderr == "err\n"
+
+
+@pytest.mark.parametrize("pieces", [[b'0 {"op":"ready"}\n'], [b"0 ", b'{"op":"ready"}', b"\n"]])
+def test_it_may_be_ready_before_its_first_run_begins(pieces: list[bytes]) -> None:
+    """Another thread may receive that; were it lost, the run's time limit would never begin to hold."""
+    dialogue = Dialogue(Conversation(), lambda _frame: None, PYTHON, Limits(), lambda _dialogue, _call: None)
+    for piece in pieces:
+        dialogue._hear(piece)
+    assert dialogue.ready
 
 
 def test_values_cross_as_what_they_are(fake: Interpreter) -> None:

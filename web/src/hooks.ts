@@ -1,5 +1,5 @@
 // State that views share: the route, the clock, what is polled, the theme.
-import { useCallback, useEffect, useRef, useState } from "preact/hooks";
+import { useCallback, useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { Refused } from "./api";
 
 export interface Live<T> {
@@ -118,7 +118,8 @@ export function useTheme(): [Theme, () => void] {
 export function useShortcut(key: string, act: () => void) {
   const latest = useRef(act);
   latest.current = act;
-  useEffect(() => {
+  // Not useEffect, which is called some time after the view is seen: a key that is pressed then would be lost.
+  useLayoutEffect(() => {
     const pressed = (event: KeyboardEvent) => {
       const target = event.target as HTMLElement;
       const typing = target.closest("input, textarea, select, [contenteditable=true], .xterm, dialog");

@@ -383,15 +383,17 @@ class Dialogue:
         self._keep(rest)
 
     def _keep(self, part: bytes) -> None:
-        """Keep a part of a line, if there is a run that it may be for."""
+        """Keep a part of a line, if there is a run that it may be for, or if it may be the word that it is ready: that
+        may come before the first run is there, where another thread receives."""
         run = self.run
-        if run is None or run.done:
-            self._line.clear()
-            self._skips = self._skips or bool(part)
-        elif not self._skips:
+        under_way = run is not None and not run.done
+        longest = _LINE_MAX if under_way else 0 if self.ready else len(_READY)
+        if not self._skips:
             self._line += part
-            if len(self._line) > _LINE_MAX:
-                self._line.clear()
+        if len(self._line) > longest:
+            self._line.clear()
+            self._skips = True
+            if run is not None and under_way:
                 self._stop(run, RunError("OUTPUT_LIMIT", "output_bytes", "a message too long to take"))
 
     def _hear_line(self, line: bytes) -> None:
