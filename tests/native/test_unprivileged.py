@@ -19,7 +19,8 @@ from tests.native.test_isolation import CASES, ENDED, SOURCE
 
 NOBODY = 65534
 AS_NOBODY = """
-import ctypes, os, sys
+import ctypes, faulthandler, os, sys
+faulthandler.dump_traceback_later(200, exit=True)  # a program that hangs says where
 from pathlib import Path
 from belljar import IsolationUnavailable, Limits, Sandbox, SandboxCreationError
 import belljar.native.launch_host as launch_host
@@ -158,7 +159,7 @@ def policy(conn):
 def show():
     with Sandbox(tier="native", network=Network.policy(policy, hosts={"api.test": "127.0.0.7"})) as sandbox:
         for place in (f"api.test:{server.server_port}", "8.8.8.8", "[2606:4700::1111]", "127.0.0.7"):
-            result = sandbox.exec(f"curl -sS http://{place}/")
+            result = sandbox.exec(f"curl -sS -m 60 http://{place}/")
             print(result.stdout or result.exit_code in (7, 56))
         serve = sandbox.spawn("python3 -m http.server 8000")
         print(sandbox.port(8000).wait().get("/").status)
