@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import socket
 import struct
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -14,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from belljar.vm import stores_host
 from belljar.vm.blocks import Disk
 from belljar.vm.blockstore import BlockContext, BlockRange, BlockStore, BlockStoreError, Chunk
 from belljar.vm.nbd_host import DiskServer, StoreCalls
@@ -146,6 +149,40 @@ def test_two_at_once_are_refused(name: str, tmp_path: Path) -> None:
         STORES[name](tmp_path).lease()
     release()
     STORES[name](tmp_path).lease()()
+
+
+def is_refused(calls: StoreCalls) -> bool:
+    try:
+        calls.write([(1, b"a" * 512)])
+    except BlockStoreError as error:
+        return "another program's by now" in str(error)
+    return False
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_a_store_that_another_program_took_over_is_not_written_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As after a machine was asleep for longer than its lease."""
+    monkeypatch.setattr(stores_host, "LEASE_SECONDS", 0.3)
+    monkeypatch.setattr(stores_host, "_RENEW_SECONDS", 0.05)
+    store = STORES["fsspec"](tmp_path)
+    release = store.lease()
+    with closing(StoreCalls(store, CONTEXT)) as calls:
+        calls.indices()
+        lease = tmp_path / "objects/lease.json"
+        first = lease.read_text()
+        wait_until(lambda: lease.read_text() != first)  # it is renewed
+        taken = json.dumps(["another", time.time()])
+        wait_until(lambda: bool(lease.write_text(taken)) and is_refused(calls))  # it may be renewing this very moment
+    release()
+    assert lease.read_text() == taken
 
 
 @pytest.mark.parametrize("size", [0, 100, 513, 1 << 25, True, "512"])

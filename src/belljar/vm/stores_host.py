@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from math import inf
 from os import PathLike
 from typing import Any, Final
 
@@ -187,6 +188,8 @@ class FsspecStore(BlockStore):
         self._fs, place = fsspec.core.url_to_fs(url, **options)
         self._place = str(place).rstrip("/")
         self._token = secrets.token_hex(8)
+        self._held_until = inf
+        """When another program may take the store over; never, if there is no lease on it."""
 
     def lease(self) -> Callable[[], None]:
         path = f"{self._place}/lease.json"
@@ -197,22 +200,30 @@ class FsspecStore(BlockStore):
         ended = threading.Event()
 
         def renew() -> None:
-            self._fs.pipe_file(path, msgspec.json.encode([self._token, time.time()]))
+            now = time.time()
+            self._fs.pipe_file(path, msgspec.json.encode([self._token, now]))
+            self._held_until = now + LEASE_SECONDS
+
+        def is_ours() -> bool:
+            return (found := self._load(path)) is not None and found[0] == self._token
 
         def keep() -> None:
             while not ended.wait(_RENEW_SECONDS):
                 with suppress(Exception):
-                    renew()
+                    if is_ours():
+                        renew()
 
         renew()
-        if (after := self._load(path)) is None or after[0] != self._token:
+        if not is_ours():
             raise BlockStoreError(f"{self._place}: the block store is in use by another program")
         threading.Thread(target=keep, name="belljar-lease", daemon=True).start()
 
         def release() -> None:
             ended.set()
+            self._held_until = inf
             with suppress(Exception):
-                self._fs.rm_file(path)
+                if is_ours():
+                    self._fs.rm_file(path)
 
         return release
 
@@ -243,4 +254,9 @@ class FsspecStore(BlockStore):
         return found
 
     def write(self, chunks: Sequence[Chunk], context: BlockContext) -> None:
+        if time.time() > self._held_until:
+            raise BlockStoreError(
+                f"{self._place}: the lease could not be renewed for {LEASE_SECONDS:g} s: the block store may be "
+                "another program's by now"
+            )
         self._fs.pipe({self._name(index): data for index, data in chunks})
