@@ -21,6 +21,7 @@ from belljar.store.objects import content_of
 from belljar.store.store import Objects
 from belljar.store.tree import Kind
 from belljar.vm.files_host import receive_tree, send_tree
+from tests.agent.test_programs import read_until
 from tests.native.test_root_sandboxes import small_archive
 from tests.vm.conftest import MACHINE
 
@@ -204,6 +205,21 @@ def test_a_root_made_from_an_image(tmp_path: Path) -> None:
             branch.exec("echo of the branch >> /srv/greeting").check()
             assert branch.exec("cat /srv/greeting").stdout == "mine\nof the branch\n"
         assert origin.exec("cat /srv/greeting").stdout == "mine\n"
+
+
+@pytest.mark.slow
+def test_a_shell_on_a_terminal_never_sees_its_program_stopped() -> None:
+    with Sandbox(**MACHINE, store=Store.memory()) as sandbox:
+        terminal = sandbox.pty("bash --norc -i", env={"TERM": "dumb"})
+        terminal.write("bash -c 'echo be''gun; while :; do sleep 0.01; done'\n")
+        shown = read_until(terminal, rb"begun")
+        for _ in range(10):
+            sandbox.snapshot()
+        sandbox.fork().close()
+        terminal.write("\x03echo ov''er; exit\n")
+        shown += read_until(terminal, rb"over")
+        assert b"Stopped" not in shown
+        assert terminal.wait() == 0
 
 
 @pytest.mark.slow
