@@ -278,3 +278,20 @@ def test_snapshots_go_from_tier_to_tier() -> None:
     for tier in ("virtual", "native"):
         with Sandbox.restore(second, tier=tier) as sandbox:
             assert sandbox.exec("cat f").stdout == "of the machine"
+
+
+@pytest.mark.slow
+def test_files_of_another_tier_are_laid_out_in_a_root_that_is_a_disk(debian: Rootfs, tmp_path: Path) -> None:
+    with Sandbox(files={"/workspace/f": "1", "/srv/d/g": "2", "/home/agent/h": "3"}) as sandbox:
+        kept = sandbox.snapshot(store=Store.memory())
+    blocks = Rootfs.cow(debian, BlockStore.directory(tmp_path))
+    look = "cat f /srv/d/g ~/h; touch new ~/new; echo; ls"
+    for rootfs in (Rootfs.ephemeral(debian), blocks):
+        with Sandbox.restore(kept, tier="microvm", accel="tcg", rootfs=rootfs) as machine:
+            assert machine.exec(look).check().stdout == "123\nf\nnew\n"
+            with machine.fork() as branch:  # it goes on with its own
+                assert branch.exec("rm f; ls").stdout == "new\n"
+    with Sandbox(**MACHINE, rootfs=blocks) as again:
+        assert again.exec(look).check().stdout == "123\nf\nnew\n"
+    with pytest.raises(SnapshotError, match=r"read-only: leave rootfs= out, or give Rootfs.ephemeral"):
+        Sandbox.restore(kept, tier="microvm", accel="tcg", rootfs=debian)
