@@ -125,10 +125,13 @@ class _Quiet(SimpleHTTPRequestHandler):
 
 
 def gpg(home: Path, *command: str, text: str = "") -> bytes:
-    return subprocess.run(
-        ["gpg", "--homedir", str(home), "--batch", "--quiet", "--passphrase", "", *command],
-        input=text.encode(), capture_output=True, check=True,
-    ).stdout  # fmt: skip
+    try:
+        return subprocess.run(
+            ["gpg", "--homedir", str(home), "--batch", "--quiet", "--passphrase", "", *command],
+            input=text.encode(), capture_output=True, check=True,
+        ).stdout  # fmt: skip
+    finally:  # it starts an agent, which stays
+        subprocess.run(["gpgconf", "--homedir", str(home), "--kill", "all"], capture_output=True, check=True)
 
 
 def make_key(home: Path) -> Path:

@@ -245,6 +245,7 @@ def test_signatures_are_checked(tmp_path: Path, mirror: Mirror, address: str) ->
         system(address, trusted=False, keyring=ring)
     with pytest.raises(ImageError, match="no keyring"):
         system(address, trusted=False, keyring=tmp_path / "nothing")
+    assert not list(tmp_path.glob("*/S.gpg-agent"))  # nothing of gpg runs on
 
 
 def test_without_gpgv_only_https_is_believed(mirror: Mirror, address: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from belljar import AsyncSandbox, Image, Mount, Sandbox, SnapshotError, Store
+from tests.agent.test_programs import read_until
 from tests.native.conftest import needs_native
 from tests.native.test_unprivileged import needs_root, place, run_as_nobody
 
@@ -102,6 +103,20 @@ def test_programs_go_on_after_a_snapshot() -> None:
         changed = 'a=$(cat now); until b=$(cat now); [ -n "$b" ] && [ "$a" != "$b" ]; do sleep 0.05; done; echo changed'
         assert sandbox.exec(changed, timeout=30).stdout == "changed\n"
         process.kill()
+
+
+def test_a_shell_on_a_terminal_never_sees_its_program_stopped() -> None:
+    with Sandbox(tier="native", store=Store.memory()) as sandbox:
+        terminal = sandbox.pty("bash --norc -i", env={"TERM": "dumb"})
+        terminal.write("bash -c 'echo be''gun; while :; do sleep 0.01; done'\n")
+        shown = read_until(terminal, rb"begun")
+        for _ in range(20):
+            sandbox.snapshot()
+        terminal.write("\x03echo ov''er; exit\n")
+        shown += read_until(terminal, rb"over")
+        assert b"Stopped" not in shown
+        assert b"^C" in shown
+        assert terminal.wait() == 0
 
 
 def test_pause_resume_and_checkpoints() -> None:

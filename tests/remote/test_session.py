@@ -2,15 +2,34 @@
 
 from __future__ import annotations
 
+import hashlib
 import random
+from typing import get_args
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from belljar.abi.wire import WireError
+from belljar.remote import wire
 from belljar.remote.session import KEPT_MAX, Session
-from belljar.remote.wire import Acknowledge, Data, Request, decode, encode
+from belljar.remote.wire import VERSION, Acknowledge, Attach, Data, Request, decode, decode_hello, encode
+
+SHAPES = "64b07012393f9e45"
+"""Of the messages of VERSION."""
+
+
+def test_another_shape_is_another_version() -> None:
+    messages = [each for union in (wire.Hello, wire.Greeting, wire.Message) for each in get_args(union)]
+    shapes = [[each.__struct_config__.tag, *each.__struct_fields__] for each in messages]
+    found = hashlib.sha256(repr(shapes).encode()).hexdigest()[:16]
+    assert (found, VERSION) == (SHAPES, 2), "raise VERSION, and write both down here"
+
+
+def test_another_version_is_told_what_to_do() -> None:
+    assert decode_hello(encode(Attach("i"))) == Attach("i")
+    with pytest.raises(WireError, match=r"version 1 .* but version 2: client and server need the same version"):
+        decode_hello(encode(Attach("i", version=1)))
 
 
 def numbered(n: int, size: int = 1) -> Data:

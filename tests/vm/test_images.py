@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,7 +14,7 @@ from hypothesis import strategies as st
 
 from belljar.vm import cpio, modules
 from belljar.vm.disks_host import disk_name, trim_disks
-from belljar.vm.parts_host import find_parts, run_tool
+from belljar.vm.parts_host import boot_directory, directory, find_parts, run_tool, trim_directory
 from belljar.vm.qcow2 import Layout, Qcow2Error, Reader, used_clusters
 
 
@@ -100,3 +102,34 @@ def test_disks_used_least_recently_are_removed_the_built_in_never(tmp_path: Path
         os.utime(tmp_path / name, (1e9 - age, 1e9 - age))
     trim_disks(str(tmp_path), ["image 11", "builtin"])
     assert {path.name for path in tmp_path.iterdir()} == {*names[:8], names[11], disk_name("builtin")}
+
+
+HOLD = "import sys; from belljar.vm.parts_host import held_directory; held_directory(sys.argv[1]); print(); input()"
+
+
+def test_boots_used_least_recently_are_removed_those_in_use_never(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BELLJAR_CACHE", str(tmp_path))
+    kernel = tmp_path / "vmlinux"
+    kernel.touch()
+    place = Path(directory())
+    for number in range(12):
+        (place / f"boot-{number:02}").mkdir()
+        os.utime(place / f"boot-{number:02}", (1e9 - number, 1e9 - number))
+    (place / "parts-1").mkdir()
+    words = [sys.executable, "-c", HOLD, "boot-11"]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdout is not None
+        other.stdout.readline()
+        boot = boot_directory("new", b"first", str(kernel))
+        assert (boot / "initrd").read_bytes() == b"first"
+        kept = {f"boot-{number:02}" for number in range(5)}
+        assert {path.name for path in place.iterdir()} == {*kept, "boot-new", "boot-11", "parts-1"}
+        other.communicate(b"\n")
+    trim_directory(str(place), 0, (), prefix="boot-")
+    assert {path.name for path in place.iterdir()} == {"boot-new", "parts-1"}
+    shutil.rmtree(boot)
+    assert (boot_directory("new", b"first", str(kernel)) / "initrd").read_bytes() == b"first"
+    trim_directory(str(place), 0, (), prefix="boot-")
+    assert boot.exists()

@@ -21,6 +21,7 @@ from belljar.store.objects import content_of
 from belljar.store.store import Objects
 from belljar.store.tree import Kind
 from belljar.vm.files_host import receive_tree, send_tree
+from tests.agent.test_programs import read_until
 from tests.native.test_root_sandboxes import small_archive
 from tests.vm.conftest import MACHINE
 
@@ -207,6 +208,21 @@ def test_a_root_made_from_an_image(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_a_shell_on_a_terminal_never_sees_its_program_stopped() -> None:
+    with Sandbox(**MACHINE, store=Store.memory()) as sandbox:
+        terminal = sandbox.pty("bash --norc -i", env={"TERM": "dumb"})
+        terminal.write("bash -c 'echo be''gun; while :; do sleep 0.01; done'\n")
+        shown = read_until(terminal, rb"begun")
+        for _ in range(10):
+            sandbox.snapshot()
+        sandbox.fork().close()
+        terminal.write("\x03echo ov''er; exit\n")
+        shown += read_until(terminal, rb"over")
+        assert b"Stopped" not in shown
+        assert terminal.wait() == 0
+
+
+@pytest.mark.slow
 def test_branches_share_nothing() -> None:
     look = "head -c 16 /dev/urandom | od -An -tx1; cat /proc/sys/kernel/random/boot_id; cat n"
     with Sandbox(**MACHINE, files={"/workspace/n": "0"}) as origin:
@@ -262,3 +278,20 @@ def test_snapshots_go_from_tier_to_tier() -> None:
     for tier in ("virtual", "native"):
         with Sandbox.restore(second, tier=tier) as sandbox:
             assert sandbox.exec("cat f").stdout == "of the machine"
+
+
+@pytest.mark.slow
+def test_files_of_another_tier_are_laid_out_in_a_root_that_is_a_disk(debian: Rootfs, tmp_path: Path) -> None:
+    with Sandbox(files={"/workspace/f": "1", "/srv/d/g": "2", "/home/agent/h": "3"}) as sandbox:
+        kept = sandbox.snapshot(store=Store.memory())
+    blocks = Rootfs.cow(debian, BlockStore.directory(tmp_path))
+    look = "cat f /srv/d/g ~/h; touch new ~/new; echo; ls"
+    for rootfs in (Rootfs.ephemeral(debian), blocks):
+        with Sandbox.restore(kept, tier="microvm", accel="tcg", rootfs=rootfs) as machine:
+            assert machine.exec(look).check().stdout == "123\nf\nnew\n"
+            with machine.fork() as branch:  # it goes on with its own
+                assert branch.exec("rm f; ls").stdout == "new\n"
+    with Sandbox(**MACHINE, rootfs=blocks) as again:
+        assert again.exec(look).check().stdout == "123\nf\nnew\n"
+    with pytest.raises(SnapshotError, match=r"read-only: leave rootfs= out, or give Rootfs.ephemeral"):
+        Sandbox.restore(kept, tier="microvm", accel="tcg", rootfs=debian)

@@ -16,7 +16,9 @@
 #define FRAME_ROOM (3 * PATH_MAX)
 #define DEPTH_MAX 1000
 #define STOPPED_MAX (1 << 16)
-#define ROUNDS 50
+#define STOP_SECONDS 1.0
+#define ORDER_SECONDS 0.5
+#define STOP_PAUSE 1000 /* microseconds */
 #define OPAQUE "trusted.overlay.opaque"
 
 enum { END, FILE_ = 1, DIRECTORY, SYMLINK, FIFO, WHITEOUT, MERGED, LOST, LINK, TIMES };
@@ -226,17 +228,30 @@ static void put_root(struct reader system) {
 static pid_t *stopped;
 static size_t stopped_count;
 
+static bool is_to_stop(const struct process *process) {
+    pid_t pid = process->pid;
+    return pid != 1 && pid != 2 && pid != getpid() && process->parent != 2 && !is_relay(pid) &&
+           strchr("TtZX", process->state) == NULL;
+}
+
+/* A process is stopped when its parent stands still and continued before it, so that no shell that waits for its
+ * programs sees one stopped, as if by ^Z; for those whose parents take too long, this is given up. */
 void stop_others(void) {
     if (stopped == NULL)
         stopped = allocate(STOPPED_MAX * sizeof *stopped);
     stopped_count = 0;
-    for (int round = 0; round < ROUNDS; round++) {
+    double began = now(), taken;
+    while ((taken = now() - began) < STOP_SECONDS) {
         struct process *found;
-        size_t count = scan_processes(&found), before = stopped_count;
+        size_t count = scan_processes(&found);
+        bool running = false;
         for (size_t i = 0; i < count && stopped_count < STOPPED_MAX; i++) {
             pid_t pid = found[i].pid;
-            if (pid == 1 || pid == getpid() || found[i].parent == 2 || pid == 2 || is_relay(pid) ||
-                strchr("TtZX", found[i].state) != NULL || kill(pid, SIGSTOP) != 0)
+            if (!is_to_stop(&found[i]))
+                continue;
+            running = true;
+            struct process *parent = find_process(found[i].parent);
+            if ((parent != NULL && is_to_stop(parent) && taken < ORDER_SECONDS) || kill(pid, SIGSTOP) != 0)
                 continue;
             bool known = false;
             for (size_t each = 0; each < stopped_count && !known; each++)
@@ -244,12 +259,12 @@ void stop_others(void) {
             if (!known)
                 stopped[stopped_count++] = pid;
         }
-        if (stopped_count == before)
+        if (!running)
             return;
+        usleep(STOP_PAUSE);
     }
 }
 
-/* Children before their parents: a shell that waits for one must not find it stopped. */
 void continue_others(void) {
     while (stopped_count > 0)
         kill(stopped[--stopped_count], SIGCONT);

@@ -16,7 +16,7 @@ from belljar.abi.paths import fsdecode, fsencode
 from belljar.api.clock_host import wall_time
 from belljar.api.microvm import machine_settings
 from belljar.api.operations import Steps, Work, ask, check_answer
-from belljar.api.rootfs import Builtin, FromImage, Rootfs, Writable
+from belljar.api.rootfs import Builtin, FromImage, Rootfs
 from belljar.api.settings import SandboxOptions, Settings
 from belljar.api.state import MACHINE, Captured, Origin, Point, check_mounts, copy_trees, tier_of
 from belljar.image.tree import FileTree, Node, split_path
@@ -181,8 +181,13 @@ def branch_from(settings: Settings, point: Point) -> Settings:
 def lay_files(origin: Origin, settings: Settings, worker: MachineWorker) -> Steps[None]:
     """Give a fresh machine the files of a snapshot. SnapshotError."""
     assert settings.machine is not None
-    if isinstance(settings.machine.rootfs, _Kept | Writable):
+    if isinstance(settings.machine.rootfs, _Kept):
         return
+    if worker.mode is RootMode.READ_ONLY:
+        raise SnapshotError(
+            "the snapshot's files can't be laid out in a root that is read-only: leave rootfs= out, or give "
+            "Rootfs.ephemeral(...) or Rootfs.cow(...) of it"
+        )
     number = check_answer((yield from ask("", "take_tree")), int)
 
     def send() -> None:

@@ -31,7 +31,9 @@ OPAQUE: Final = "user.overlay.opaque"
 _EMPTY: Final = frozenset({(b"dev",), (b"proc",), (b"sys",), (b"run", b"belljar")})
 """Directories whose contents are made anew in every sandbox."""
 _DEPTH_MAX: Final = PATH_MAX // 2
-_ROUNDS_MAX: Final = 50
+_STOP_SECONDS: Final = 1.0
+_ORDER_SECONDS: Final = 0.5
+_PAUSE: Final = 0.001
 
 
 def read_upper(upper: int, tree: FileTree, objects: Objects, ids: Ids, own: tuple[int, int]) -> list[bytes]:
@@ -120,19 +122,25 @@ def _pieces(upper: int, files: list[tuple[Way, bytes, Node]], lost: list[bytes])
 
 @contextmanager
 def stopped(list_pids: Callable[[], list[int]]) -> Iterator[None]:
-    """Stop processes while their files are read. They are listed again and again: they may fork meanwhile."""
+    """Stop processes while their files are read. They are listed again and again: they may fork meanwhile.
+
+    A process is stopped when its parent stands still and continued before it, so that no shell that waits for its
+    programs sees one stopped, as if by ^Z; for those whose parents take too long, this is given up.
+    """
     if sys.platform != "linux":
         raise NotImplementedError
     ours: dict[int, int] = {}
+    began = time.monotonic()
     try:
-        for _ in range(_ROUNDS_MAX):
-            fresh = [pid for pid in list_pids() if pid not in ours and _state(pid) not in "TtZX"]
-            if not fresh:
+        while (taken := time.monotonic() - began) < _STOP_SECONDS:
+            parents = _running(list_pids())
+            if not parents:
                 break
             found: dict[int, int] = {}
-            for pid in fresh:
-                with suppress(OSError):
-                    found[pid] = os.pidfd_open(pid)
+            for pid, parent in parents.items():
+                if pid not in ours and (parent not in parents or taken > _ORDER_SECONDS):
+                    with suppress(OSError):
+                        found[pid] = os.pidfd_open(pid)
             meant = list_pids()  # whoever is in both lists is the one that is held; a pid may have become another's
             for pid, pidfd in found.items():
                 if pid in meant:
@@ -140,10 +148,10 @@ def stopped(list_pids: Callable[[], list[int]]) -> Iterator[None]:
                     _send(pidfd, signal.SIGSTOP)
                 else:
                     os.close(pidfd)
-            time.sleep(0.001)
+            time.sleep(_PAUSE)
         yield
     finally:
-        for pidfd in ours.values():
+        for pidfd in reversed(ours.values()):
             _send(pidfd, signal.SIGCONT)
             os.close(pidfd)
 
@@ -154,10 +162,12 @@ def _send(pidfd: int, number: signal.Signals) -> None:
             signal.pidfd_send_signal(pidfd, number)
 
 
-def _state(pid: int) -> str:
-    """As ps shows it; X if it has ended."""
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            return file.read().rpartition(b") ")[2][:1].decode()
-    except OSError:
-        return "X"
+def _running(pids: list[int]) -> dict[int, int]:
+    """Those that are neither stopped nor ended, with their parents."""
+    found: dict[int, int] = {}
+    for pid in pids:
+        with suppress(OSError), open(f"/proc/{pid}/stat", "rb") as file:
+            state, parent = file.read().rpartition(b") ")[2].split()[:2]
+            if state not in (b"T", b"t", b"Z", b"X"):
+                found[pid] = int(parent)
+    return found

@@ -1,4 +1,4 @@
-"""Starts the zygote of this process and gets workers from it; replaces it when it is gone or old."""
+"""Starts the zygote of this process and gets workers from it; replaces it when it is gone, old, or lacks a tool."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from belljar.abi.limits import Limits
+from belljar.engines.prepared_host import prepared_beside
 from belljar.forking.owner.client_host import Refused
 from belljar.forking.owner.process_host import ForkServerProcess, RestartedServer
 from belljar.forking.wire import REPLAYS, encode_request
@@ -33,7 +34,10 @@ class Supervisor:
     def __init__(self, command: Sequence[str] = ZYGOTE) -> None:
         self._command = command
         self._lock = threading.Lock()
-        self._server = RestartedServer(lambda: (*command, archive_path()), _worker)
+        self._server = RestartedServer(self._words, _worker)
+        self._archive = ""
+        self._tools: tuple[str, ...] = ()
+        """Those that were prepared when the zygote was started: it looks for them once."""
         self.source: Workers | None = None
         """A source of workers to be asked before our own zygote."""
 
@@ -57,7 +61,8 @@ class Supervisor:
                     return self.source.take(memory_bytes)
                 except WorkerUnavailable:
                     self.source = None
-            if self.zygote is not None and self.zygote.taken >= RECYCLE_AFTER:
+            zygote = self.zygote
+            if zygote is not None and (zygote.taken >= RECYCLE_AFTER or prepared_beside(self._archive) != self._tools):
                 self._server.retire()  # its workers may still fork: it ends with the last of them
             try:
                 worker, zygote = self._server.take(encode_request(memory_bytes, 0.0, {}))
@@ -65,6 +70,11 @@ class Supervisor:
                 raise WorkerUnavailable(f"the zygote gives no worker: {error}") from error
             worker.zygote = zygote
             return worker
+
+    def _words(self) -> Sequence[str]:
+        self._archive = archive_path()
+        self._tools = prepared_beside(self._archive)
+        return (*self._command, self._archive)
 
     def close(self) -> None:
         """End the zygote; workers that were taken live on."""

@@ -15,7 +15,8 @@ from belljar.abi.wire import WireError, check_elements
 
 PATH: Final = "/v1/remote"
 """The server's endpoint."""
-VERSION: Final = 1
+VERSION: Final = 2
+"""Raised with every change of a message's shape: no field is passed over, so that others could not read it."""
 CHUNK: Final = 256 << 10
 """Bytes of a stream in one message."""
 MESSAGE_MAX: Final = 1 << 20
@@ -193,7 +194,10 @@ def decode(data: bytes) -> Message:
 def decode_hello(data: bytes) -> Hello:
     hello: Hello = _decode(_hellos, data)
     if hello.version != VERSION:
-        raise WireError(f"version {hello.version} of the protocol is not spoken here, but version {VERSION}")
+        raise WireError(
+            f"version {hello.version} of the protocol is not spoken here, but version {VERSION}: "
+            "client and server need the same version of belljar"
+        )
     return hello
 
 

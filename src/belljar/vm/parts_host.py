@@ -40,6 +40,8 @@ Hear = Callable[[str], object]
 _VERSION: Final = 1
 """Of what preparing makes of the packages."""
 _LZ4: Final = b"\x02\x21\x4c\x18"
+_BOOTS_KEPT: Final = 6
+"""Directories of a kernel and a first root in the cache: those used least recently are removed."""
 _PREPARE: Final = "run `belljar prepare microvm` first; it fetches some 100 MB of Debian's packages"
 
 
@@ -71,11 +73,37 @@ def directory(name: str = "") -> str:
     return found
 
 
-def trim_directory(place: str, kept: int, spared: Collection[str]) -> None:
-    """Remove directories in a directory, but for the `kept` that were used last and those of the `spared` names."""
-    found = [entry.path for entry in os.scandir(place) if entry.is_dir() and entry.name not in spared]
+_held: dict[str, int] = {}
+
+
+def held_directory(name: str) -> str:
+    """As `directory`; `trim_directory` leaves it alone, in any process, until this process has ended."""
+    while True:
+        place = directory(name)
+        with suppress(FileNotFoundError):  # it was trimmed before it was held
+            if place in _held and os.path.samestat(os.fstat(_held[place]), os.stat(place)):
+                return place
+            fd = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            fcntl.flock(fd, fcntl.LOCK_SH)
+            _held[place] = fd
+
+
+def trim_directory(place: str, kept: int, spared: Collection[str], prefix: str = "") -> None:
+    """Remove directories of a prefix in a directory, but for the `kept` that were used last, those of the `spared`
+    names, and those that a process holds."""
+    found = [
+        entry.path
+        for entry in os.scandir(place)
+        if entry.is_dir() and entry.name.startswith(prefix) and entry.name not in spared
+    ]
     for path in sorted(found, key=os.path.getmtime, reverse=True)[kept:]:
-        shutil.rmtree(path, ignore_errors=True)
+        with suppress(OSError):
+            fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(path, ignore_errors=True)
+            finally:
+                os.close(fd)
 
 
 def check_machine() -> None:
@@ -103,12 +131,21 @@ def find_parts() -> Parts:
     found = _modules(os.environ.get("BELLJAR_MODULES") or str(place / "modules"))
     first = _first_root(agent, found)
     key = hashlib.sha256(f"{_VERSION} {_key()} {_fingerprint(kernel)}".encode() + first).hexdigest()[:16]
-    boot = Path(directory(f"boot-{key}"))
-    boot.chmod(0o755)  # QEMU is another user; nobody else gets this far
-    _write(boot / "initrd", lambda path: path.write_bytes(first))
-    _write(boot / "vmlinux", lambda path: _link(kernel, path))
+    boot = boot_directory(key, first, kernel)
     qemu = os.environ.get("BELLJAR_QEMU") or str(place / "root/usr/bin/qemu-system-x86_64")
     return Parts(str(place / "root"), str(boot), qemu, rate, f"{key}-{_fingerprint(qemu)}-{rate}")
+
+
+def boot_directory(key: str, first: bytes, kernel: str) -> Path:
+    """The directory of a kernel and a first root, for as long as this process lives: branches are started from it."""
+    boot = Path(held_directory(f"boot-{key}"))
+    boot.chmod(0o755)  # QEMU is another user; nobody else gets this far
+    if not (boot / "initrd").exists():
+        trim_directory(directory(), _BOOTS_KEPT - 1, {boot.name}, prefix="boot-")
+    _write(boot / "initrd", lambda path: path.write_bytes(first))
+    _write(boot / "vmlinux", lambda path: _link(kernel, path))
+    os.utime(boot)
+    return boot
 
 
 def prepare(hear: Hear, mirror: str = "") -> Parts:

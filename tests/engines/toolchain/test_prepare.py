@@ -6,16 +6,19 @@ import base64
 import hashlib
 import io
 import mmap
+import sys
 import tarfile
 from pathlib import Path
 
 import pytest
 
+from belljar import Sandbox
 from belljar.abi.dataclass import replace
 from belljar.engines.owner import tools_host
-from belljar.engines.prepared_host import place_of, prepared_beside
+from belljar.engines.prepared_host import READY, place_of, prepared_beside
 from belljar.engines.wasm.tar_library import tar_library
 from belljar.engines.wire.tools import LLVM, TOOLS, Tool
+from belljar.owner.supervisor_host import shared
 
 WASM = b"\0asm\1\0\0\0"
 """An empty module."""
@@ -68,6 +71,27 @@ def test_a_tool_is_prepared_found_and_removed(cache: Path) -> None:
     assert not tools_host.is_ready(tool)
     assert place_of(tool) is None
     assert not list(cache.glob("*.cwasm"))
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="there is no zygote")
+def test_new_sandboxes_have_what_was_prepared_since_the_first(cache: Path) -> None:
+    shared.close()  # the next zygote looks into this cache
+    try:
+        ready = cache / LLVM.place / READY
+        with Sandbox() as first:
+            assert first.exec("command -v gcc").stdout == ""
+            ready.parent.mkdir(parents=True)
+            ready.touch()
+            with Sandbox() as second:
+                assert second.exec("command -v gcc").stdout == "/usr/bin/gcc\n"
+            with first.fork() as branch:  # by the zygote that it came from
+                assert branch.exec("echo works").stdout == "works\n"
+        ready.unlink()
+        with Sandbox() as third:
+            assert third.exec("command -v gcc").stdout == ""
+    finally:
+        shared.close()
 
 
 def test_other_files_than_the_known_ones_are_refused(cache: Path) -> None:
