@@ -3,7 +3,7 @@
 import os
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from errno import ENOENT
 from pathlib import Path
@@ -32,7 +32,8 @@ class Rig:
         self.asked: Counter[str] = Counter()
         self.meanwhile: Callable[[], None] | None = None
         """Done once, after a listing or contents were answered and before the answer arrives."""
-        self.far = Export(HostDirServer(top, read_only=False))
+        self.host = HostDirServer(top, read_only=False)
+        self.far = Export(self.host)
         self.cache = Cache(lambda: self.time, 8 * MIB, 1000)
         self.server = RemoteServer(self._call, cache=self.cache)
         self.view: View = view_of(self.server)
@@ -96,9 +97,11 @@ def top(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def rig(top: Path, monkeypatch: pytest.MonkeyPatch) -> Rig:
+def rig(top: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Rig]:
     monkeypatch.setattr(time, "time_ns", lambda: 1 << 62)  # all that is there is old
-    return Rig(top)
+    made = Rig(top)
+    yield made
+    made.host.close()
 
 
 def host_tree(top: Path) -> dict[str, tuple[int, bytes | str | None]]:
