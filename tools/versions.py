@@ -1,6 +1,7 @@
 """Runs a quick set of tests on each other supported Python that is installed here (`make versions`).
 
-Each gets an environment of its own in .venvs/, kept from run to run.
+Each gets an environment of its own in .venvs/, kept from run to run, and a third of the specs, each another one; with
+BELLJAR_WHOLE=1 all of them.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 SUPPORTED = ("3.11", "3.12", "3.13", "3.14")
 EXTRAS = "python,js,net,git,fs,zstd"
+SHARES = 3
 TOOLS = ("pytest>=9.0", "pytest-xdist>=3.6", "hypothesis>=6.150", "cryptography>=45", "dnspython>=2.7", "h11", "h2")
 TESTS = (
     "tests/abi",
     "tests/kernel",
-    "tests/spec",
     "tests/shell",
     "tests/bin/jq",
     "tests/bin/awk",
@@ -38,12 +39,12 @@ def main() -> int:
     ours = f"{sys.version_info.major}.{sys.version_info.minor}"
     found = {version: path for version in SUPPORTED if version != ours for path in interpreters(version)}
     failed = []
-    for version, path in found.items():
+    for number, (version, path) in enumerate(found.items()):
         python = environment(version, path)
         print(f"== Python {version} ({path})", flush=True)
         subprocess.run([python, "demo/demo.py"], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
-        command = [python, "-m", "pytest", "-q", "-n", os.environ.get("JOBS", "2"), "-m", "not slow", *existing()]
-        if subprocess.run(command, cwd=ROOT, check=False).returncode:
+        pytest = [python, "-m", "pytest", "-q", "-n", os.environ.get("JOBS", "2"), "-m", "not slow"]
+        if subprocess.run([*pytest, *existing(), *specs(number)], cwd=ROOT, check=False).returncode:
             failed.append(version)
     missing = [version for version in SUPPORTED if version not in found and version != ours]
     print(f"versions: {', '.join(found) or 'none'} tested; not installed here: {', '.join(missing) or 'none'}")
@@ -57,6 +58,12 @@ def existing() -> list[str]:
     if gone:
         raise SystemExit(f"tools/versions.py names tests that are gone: {', '.join(gone)}")
     return list(TESTS)
+
+
+def specs(number: int) -> list[str]:
+    """The specs for one of the versions."""
+    found = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "tests/spec").rglob("*.spec"))
+    return found if os.environ.get("BELLJAR_WHOLE") else found[number % SHARES :: SHARES]
 
 
 def interpreters(version: str) -> Iterator[str]:
