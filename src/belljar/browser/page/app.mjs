@@ -20,6 +20,7 @@ const EDITED = 2 << 20; // bytes of a file, at most, that the editor shows
 let sandbox = null;
 let where = "/workspace";
 let opened = null;
+let chosen = null; // to be opened: it may not have been read yet
 
 // Views.
 
@@ -113,7 +114,9 @@ async function enter(entry) {
     where = path;
     return refresh();
   }
+  chosen = path;
   const text = entry.size > EDITED ? null : asText(await sandbox.files.readBytes(path));
+  if (chosen !== path) return; // another was chosen meanwhile
   opened = path;
   $("name").textContent = path;
   $("text").value = text ?? "This is no text, or too much of it to be edited here. Download has it as it is.";
