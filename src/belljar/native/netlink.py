@@ -37,7 +37,7 @@ _NFPROTO: Final = {4: 2, 6: 10}
 HOOK_PREROUTING, HOOK_INPUT, HOOK_FORWARD, HOOK_OUTPUT = 0, 1, 2, 3
 PRIORITY_RAW, PRIORITY_DSTNAT, PRIORITY_FILTER = -300, -100, 0
 _DROP, _ACCEPT, _REGISTER_VERDICT, _REGISTER, _REGISTER_2 = 0, 1, 0, 1, 2
-_META_NFPROTO, _META_L4PROTO = 15, 16
+_META_MARK, _META_IIF, _META_NFPROTO, _META_L4PROTO = 3, 4, 15, 16
 _NETWORK_HEADER, _TRANSPORT_HEADER = 1, 2
 _DADDR: Final = {4: (16, 4), 6: (24, 16)}
 """Offset and length of the destination in an IP header."""
@@ -139,6 +139,27 @@ def _payload(base: int, offset: int, length: int) -> bytes:
 
 def _load(register: int, value: bytes) -> bytes:
     return _expression("immediate", _number(1, register), _nested(2, _data(value)))
+
+
+def _meta_number_is(key: int, value: int) -> bytes:
+    return _expression("meta", _number(1, _REGISTER), _number(2, key)) + _equals(struct.pack("=I", value))
+
+
+def marked(value: int) -> bytes:
+    """Match a packet's mark."""
+    return _meta_number_is(_META_MARK, value)
+
+
+def mark(value: int) -> bytes:
+    """Mark a packet."""
+    return _load(_REGISTER, struct.pack("=I", value)) + _expression(
+        "meta", _number(2, _META_MARK), _number(3, _REGISTER)
+    )
+
+
+def from_lo() -> bytes:
+    """Match what came in by `lo`."""
+    return _meta_number_is(_META_IIF, _LO)
 
 
 def by(protocol: int) -> bytes:

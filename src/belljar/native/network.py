@@ -2,7 +2,9 @@
 
 With a network, every destination leads to `lo`. The kernel changes the destination of each TCP connection to the
 proxy's listener, of each DNS question to the name server, and rejects the rest; the sandbox's own addresses are its
-own, and the listeners take nothing but what was redirected to them.
+own, and the listeners take nothing but what was redirected to them. Where the policy may grant other UDP, its packets
+are marked and let through to `lo`, which has no way for them: the owner's packet socket sees them there, and nobody
+else.
 """
 
 from __future__ import annotations
@@ -35,6 +37,17 @@ _SLACK: Final = 2
 _BURST_SECONDS: Final = 4
 """The kernel refuses what is more than twice the owner's rate; that counts more exactly."""
 _TABLE: Final = "belljar"
+_DATAGRAMS: Final = 10_000
+"""Datagrams a second, beside DNS, that the owner is to see; what is more is lost."""
+MARK: Final = 0x62656C6C
+"""Of packets that are for the owner's packet socket."""
+_MULTICAST: Final[dict[int, list[Subnet]]] = {
+    4: [ip_network("224.0.0.0/4"), ip_network("255.255.255.255/32")],
+    6: [ip_network("ff00::/8")],
+}
+_AF_PACKET, _RAW, _SOL_PACKET, _PACKET_VNET_HDR = 17, 3, 263, 15
+_ETHER_TYPE: Final = {4: 0x0800, 6: 0x86DD}
+_LO: Final = 1
 LISTENERS: Final = ((_STREAM, _TCP_PORT), (_STREAM, _DNS_PORT), (_DATAGRAM, _DNS_PORT))
 """Type and port of the sockets of each IP version: every connection, DNS over TCP, DNS over UDP."""
 
@@ -47,8 +60,9 @@ def closed() -> list[Step]:
     ]
 
 
-def redirected(versions: Sequence[int], rate: float = 500.0) -> list[Step]:
-    """Steps for a namespace whose only way out are the listeners that these steps make, in the order of `LISTENERS`.
+def redirected(versions: Sequence[int], rate: float = 500.0, *, udp: bool = False) -> list[Step]:
+    """Steps for a namespace whose only way out are the listeners that these steps make, in the order of `LISTENERS`;
+    with `udp`, and packet sockets.
 
     `versions` are the IP versions that the kernel speaks; `rate` is how many connections and questions a second the
     owner means to serve.
@@ -63,8 +77,8 @@ def redirected(versions: Sequence[int], rate: float = 500.0) -> list[Step]:
             netlink.add_local_route(PROXY[version], GUEST[version]),
         )
         steps += (["netlink", netlink.ROUTE, message] for message in messages)
-    steps.append(["netlink", netlink.NETFILTER, _rules(versions, rate)])
-    return [*steps, *listeners(versions, PROXY)]
+    steps.append(["netlink", netlink.NETFILTER, _rules(versions, rate, udp)])
+    return [*steps, *listeners(versions, PROXY), *(packet_sockets(versions) if udp else [])]
 
 
 def listeners(versions: Sequence[int], places: Mapping[int, Address]) -> list[Step]:
@@ -72,13 +86,34 @@ def listeners(versions: Sequence[int], places: Mapping[int, Address]) -> list[St
     return [_listen(places[version], kind, port) for version in versions for kind, port in LISTENERS]
 
 
-def flood(rate: float) -> list[bytes]:
-    """Rules that refuse what is far more than a rate: each connection that is taken costs the owner time."""
+def packet_sockets(versions: Sequence[int]) -> list[Step]:
+    """Steps that make the packet sockets: what comes in by `lo`, of each IP version."""
+    options = [[_SOL_PACKET, _PACKET_VNET_HDR, 1]]
+    names = [struct.pack("=H", _AF_PACKET) + struct.pack("!H", _ETHER_TYPE[version]) for version in versions]
+    return [["listen", _AF_PACKET, _RAW, name + struct.pack("=i12x", _LO), options] for name in names]
+
+
+def flood(rate: float, *, udp: bool = False) -> list[bytes]:
+    """Rules that refuse what is far more than a rate: each connection that is taken costs the owner time.
+
+    With `udp`, and rules that mark UDP other than DNS, up to a rate; multicast is for nobody.
+    """
     more = netlink.more_than(max(1, ceil(rate * _SLACK)), max(1, ceil(rate * _SLACK * _BURST_SECONDS)))
-    return [by(TCP) + netlink.opening() + more + netlink.reset(), by(UDP) + more + netlink.prohibit()]
+    opening = by(TCP) + netlink.opening() + more + netlink.reset()
+    if not udp:
+        return [opening, by(UDP) + more + netlink.prohibit()]
+    many = [to(place) for places in _MULTICAST.values() for place in places]
+    return [
+        opening,
+        by(UDP) + to_port(_DOMAIN) + more + netlink.prohibit(),
+        by(UDP) + to_port(_DOMAIN) + netlink.accept(),
+        *(rule + netlink.accept() for rule in many),
+        by(UDP) + netlink.more_than(_DATAGRAMS, _DATAGRAMS) + netlink.drop(),
+        by(UDP) + netlink.mark(MARK) + netlink.untracked(),
+    ]
 
 
-def _rules(versions: Sequence[int], rate: float) -> bytes:
+def _rules(versions: Sequence[int], rate: float, udp: bool) -> bytes:
     own = [to(place) for version in versions for place in (_LOOPBACK[version], GUEST[version])]
     nat: list[bytes] = [rule + netlink.accept() for rule in own]
     allowed: list[bytes] = [rule + netlink.accept() for rule in own]
@@ -89,13 +124,15 @@ def _rules(versions: Sequence[int], rate: float) -> bytes:
             allowed.append(to(proxy) + by(protocol) + to_port(_DNS_PORT) + netlink.accept())
         nat.append(family(version) + by(TCP) + lead_to(proxy, _TCP_PORT))
         allowed.append(to(proxy) + by(TCP) + to_port(_TCP_PORT) + netlink.accept())
+    if udp:
+        allowed.append(netlink.marked(MARK) + netlink.accept())
     refused = [by(TCP) + netlink.reset(), netlink.prohibit()]
     # Before any redirection. Connections inside need no tracking, and so can't fill its table; the listeners are for
     # what is redirected to them. A flood is the kernel's to refuse.
     first = [to(_LOOPBACK[version]) + netlink.untracked() + netlink.accept() for version in versions]
     first += [to(GUEST[version]) + netlink.accept() for version in versions]
     first += [to(PROXY[version]) + rule for version in versions for rule in refused]
-    first += flood(rate)
+    first += flood(rate, udp=udp)
     return netlink.table(
         _TABLE,
         netlink.chain(_TABLE, "first", "filter", netlink.PRIORITY_RAW, first),
