@@ -1,10 +1,10 @@
 """The network namespace of a native sandbox, as steps of its plan: `lo` alone, or `lo` and a way to the proxy.
 
-With a network, every destination leads to `lo`. The kernel changes the destination of each TCP connection to the
+With a network, no destination leads anywhere. The kernel changes the destination of each TCP connection to the
 proxy's listener, of each DNS question to the name server, and rejects the rest; the sandbox's own addresses are its
-own, and the listeners take nothing but what was redirected to them. Where the policy may grant other UDP, its packets
-are marked and let through to `lo`, which has no way for them: the owner's packet socket sees them there, and nobody
-else.
+own, and the listeners take nothing but what was redirected to them. Where the policy may grant other UDP, there is a pair
+of devices besides: its packets go into `udp0`, and come out of `udp1`, where nothing but the owner's packet sockets
+takes them.
 """
 
 from __future__ import annotations
@@ -39,15 +39,19 @@ _BURST_SECONDS: Final = 4
 _TABLE: Final = "belljar"
 _DATAGRAMS: Final = 10_000
 """Datagrams a second, beside DNS, that the owner is to see; what is more is lost."""
-MARK: Final = 0x62656C6C
-"""Of packets that are for the owner's packet socket."""
+_NEAR, _FAR = (8, "udp0"), (9, "udp1")
+"""The pair of devices: index and name."""
+NEAR_INDEX: Final = _NEAR[0]
+NEAR_ADDRESS: Final = bytes.fromhex("02626a617230")
+_PACKET_MAX: Final = 0xFFFF
+_ACROSS: Final[dict[int, Address]] = {4: IPv4Address("192.0.0.9"), 6: IPv6Address("100::9")}
+"""The gateway by which packets go into the pair: one neighbour, however many destinations."""
 _MULTICAST: Final[dict[int, list[Subnet]]] = {
     4: [ip_network("224.0.0.0/4"), ip_network("255.255.255.255/32")],
     6: [ip_network("ff00::/8")],
 }
-_AF_PACKET, _RAW, _SOL_PACKET, _PACKET_VNET_HDR = 17, 3, 263, 15
+_AF_PACKET, _RAW = 17, 3
 _ETHER_TYPE: Final = {4: 0x0800, 6: 0x86DD}
-_LO: Final = 1
 LISTENERS: Final = ((_STREAM, _TCP_PORT), (_STREAM, _DNS_PORT), (_DATAGRAM, _DNS_PORT))
 """Type and port of the sockets of each IP version: every connection, DNS over TCP, DNS over UDP."""
 
@@ -62,7 +66,7 @@ def closed() -> list[Step]:
 
 def redirected(versions: Sequence[int], rate: float = 500.0, *, udp: bool = False) -> list[Step]:
     """Steps for a namespace whose only way out are the listeners that these steps make, in the order of `LISTENERS`;
-    with `udp`, and packet sockets.
+    with `udp`, and the packet sockets.
 
     `versions` are the IP versions that the kernel speaks; `rate` is how many connections and questions a second the
     owner means to serve.
@@ -71,14 +75,14 @@ def redirected(versions: Sequence[int], rate: float = 500.0, *, udp: bool = Fals
     if 6 in versions:  # some machines switch it off for new devices
         steps.append(["set", "/proc/sys/net/ipv6/conf/lo/disable_ipv6", b"0"])
     for version in versions:
-        messages = (
-            netlink.add_address(GUEST[version]),
-            netlink.add_default_route(GUEST[version]),
-            netlink.add_local_route(PROXY[version], GUEST[version]),
-        )
+        messages = [netlink.add_address(GUEST[version]), netlink.add_local_route(PROXY[version], GUEST[version])]
+        if not udp:
+            messages.append(netlink.add_default_route(GUEST[version]))
         steps += (["netlink", netlink.ROUTE, message] for message in messages)
+    if udp:
+        steps += packet_steps(versions, GUEST)
     steps.append(["netlink", netlink.NETFILTER, _rules(versions, rate, udp)])
-    return [*steps, *listeners(versions, PROXY), *(packet_sockets(versions) if udp else [])]
+    return [*steps, *listeners(versions, PROXY)]
 
 
 def listeners(versions: Sequence[int], places: Mapping[int, Address]) -> list[Step]:
@@ -86,31 +90,42 @@ def listeners(versions: Sequence[int], places: Mapping[int, Address]) -> list[St
     return [_listen(places[version], kind, port) for version in versions for kind, port in LISTENERS]
 
 
-def packet_sockets(versions: Sequence[int]) -> list[Step]:
-    """Steps that make the packet sockets: what comes in by `lo`, of each IP version."""
-    options = [[_SOL_PACKET, _PACKET_VNET_HDR, 1]]
-    names = [struct.pack("=H", _AF_PACKET) + struct.pack("!H", _ETHER_TYPE[version]) for version in versions]
-    return [["listen", _AF_PACKET, _RAW, name + struct.pack("=i12x", _LO), options] for name in names]
+def packet_steps(versions: Sequence[int], sources: Mapping[int, Address]) -> list[Step]:
+    """Steps that make the pair of devices, lead every destination into it, and make a packet socket for each IP version
+    at its other end. `sources` are the addresses that packets of the namespace itself come from."""
+    steps: list[Step] = [["netlink", netlink.ROUTE, netlink.add_pair(_NEAR, _FAR, _PACKET_MAX)]]
+    if 6 in versions:  # neither has an address of its own
+        settings = (("udp0/disable_ipv6", b"0"), ("udp0/addr_gen_mode", b"1"), ("udp1/disable_ipv6", b"1"))
+        steps += (["set", f"/proc/sys/net/ipv6/conf/{name}", value] for name, value in settings)
+    for index, address in ((_NEAR[0], NEAR_ADDRESS), (_FAR[0], b"")):
+        steps.append(["netlink", netlink.ROUTE, netlink.link_up(index, address, flags=netlink.IFF_NOARP)])
+    for version in versions:
+        route = netlink.add_gateway(_ACROSS[version], _NEAR[0], sources[version])
+        name = struct.pack("=H", _AF_PACKET) + struct.pack("!H", _ETHER_TYPE[version]) + struct.pack("=i12x", _FAR[0])
+        steps += (["netlink", netlink.ROUTE, route], ["listen", _AF_PACKET, _RAW, name, []])
+    return steps
 
 
 def flood(rate: float, *, udp: bool = False) -> list[bytes]:
-    """Rules that refuse what is far more than a rate: each connection that is taken costs the owner time.
-
-    With `udp`, and rules that mark UDP other than DNS, up to a rate; multicast is for nobody.
-    """
+    """Rules that refuse what is far more than a rate: each connection that is taken costs the owner time. With `udp`,
+    datagrams other than DNS have a rate of their own, and are not tracked."""
     more = netlink.more_than(max(1, ceil(rate * _SLACK)), max(1, ceil(rate * _SLACK * _BURST_SECONDS)))
     opening = by(TCP) + netlink.opening() + more + netlink.reset()
     if not udp:
         return [opening, by(UDP) + more + netlink.prohibit()]
-    many = [to(place) for places in _MULTICAST.values() for place in places]
     return [
         opening,
         by(UDP) + to_port(_DOMAIN) + more + netlink.prohibit(),
         by(UDP) + to_port(_DOMAIN) + netlink.accept(),
-        *(rule + netlink.accept() for rule in many),
         by(UDP) + netlink.more_than(_DATAGRAMS, _DATAGRAMS) + netlink.drop(),
-        by(UDP) + netlink.mark(MARK) + netlink.untracked(),
+        by(UDP) + netlink.untracked(),
     ]
+
+
+def datagrams(versions: Sequence[int]) -> list[bytes]:
+    """Rules that let UDP into the pair, once DNS has been dealt with; multicast is for nobody."""
+    many = [to(place) + netlink.prohibit() for version in versions for place in _MULTICAST[version]]
+    return [*many, by(UDP) + netlink.accept()]
 
 
 def _rules(versions: Sequence[int], rate: float, udp: bool) -> bytes:
@@ -125,7 +140,7 @@ def _rules(versions: Sequence[int], rate: float, udp: bool) -> bytes:
         nat.append(family(version) + by(TCP) + lead_to(proxy, _TCP_PORT))
         allowed.append(to(proxy) + by(TCP) + to_port(_TCP_PORT) + netlink.accept())
     if udp:
-        allowed.append(netlink.marked(MARK) + netlink.accept())
+        allowed += datagrams(versions)
     refused = [by(TCP) + netlink.reset(), netlink.prohibit()]
     # Before any redirection. Connections inside need no tracking, and so can't fill its table; the listeners are for
     # what is redirected to them. A flood is the kernel's to refuse.

@@ -11,7 +11,7 @@ from contextlib import ExitStack, suppress
 from typing import Final
 
 from belljar.kernel.fs.openat2_host import IN_ROOT, NO_MAGICLINKS, openat2
-from belljar.native.network import GUEST, LISTENERS, MARK, RESOLVER, Step, closed, redirected
+from belljar.native.network import GUEST, LISTENERS, NEAR_ADDRESS, RESOLVER, Step, closed, redirected
 from belljar.native.trust import BUNDLES, trust
 from belljar.net.broker.authority_host import SandboxAuthority
 from belljar.net.broker.gate_host import Gate
@@ -79,7 +79,7 @@ def serve_redirected(
         tcp=tcp,
         dns_listeners=dns_listeners,
         dns_datagrams=dns_datagrams,
-        udp=Packets(packets, tuple(GUEST.values()), MARK),
+        udp=Packets(packets, tuple(GUEST.values()), NEAR_ADDRESS),
         authority=authority,
     )
 

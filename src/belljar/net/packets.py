@@ -1,7 +1,7 @@
 """UDP as a packet socket sees it: IP packets of a sandbox in, datagrams out, and the packets that answer them.
 
-A frame is what such a socket reads and writes: the kernel's header about offloads (struct virtio_net_hdr), an Ethernet
-header, an IP packet. All of it may be a guest's: what is not plainly one whole datagram is nothing.
+A frame is what such a socket reads and writes: an Ethernet header and an IP packet. All of it may be a guest's: what is
+not plainly one whole datagram is nothing.
 """
 
 from __future__ import annotations
@@ -13,10 +13,7 @@ from typing import Final
 from belljar.abi.dataclass import dataclass
 from belljar.net.addresses import Address, Endpoint
 
-FRAME_MAX: Final = 10 + 14 + 40 + 0xFFFF
-_OFFLOADS: Final = struct.Struct("=BBHHHH")
-_GSO_UDP: Final = 5
-"""VIRTIO_NET_HDR_GSO_UDP_L4: datagrams of one size each, which a program sent as one (UDP_SEGMENT)."""
+FRAME_MAX: Final = 14 + 40 + 0xFFFF
 _ETHERNET: Final = 14
 _ETHER_TYPE: Final = {4: b"\x08\x00", 6: b"\x86\xdd"}
 _V4: Final = struct.Struct("!BBHHHBBH4s4s")
@@ -35,21 +32,18 @@ _PROHIBITED: Final = {4: b"\x03\x0d", 6: b"\x01\x01"}
 
 @dataclass(frozen=True, slots=True)
 class Datagram:
-    """One datagram of a guest's, or several to the same place."""
-
     src: Endpoint
     dst: Endpoint
-    payloads: tuple[bytes, ...]
+    payload: bytes
 
 
 def parse_frame(frame: bytes) -> Datagram | None:
-    """The datagrams of a frame; None if it is anything else. Checksums are not looked at: the kernel leaves them to a
-    device that is not there.
+    """The datagram of a frame; None if it is anything else. Checksums are not looked at: between two devices of one
+    kernel nobody computes them.
     """
-    if len(frame) < _OFFLOADS.size + _ETHERNET + 1:
+    packet = frame[_ETHERNET:]
+    if not packet:
         return None
-    _, gso, _, segment, _, _ = _OFFLOADS.unpack_from(frame)
-    packet = frame[_OFFLOADS.size + _ETHERNET :]
     found = _parse_v4(packet) if packet[0] >> 4 == 4 else _parse_v6(packet) if packet[0] >> 4 == 6 else None
     if found is None or len(found[2]) < _UDP_HEADER.size:
         return None
@@ -57,12 +51,7 @@ def parse_frame(frame: bytes) -> Datagram | None:
     src_port, dst_port, size, _ = _UDP_HEADER.unpack_from(body)
     if not _UDP_HEADER.size <= size <= len(body) or src_port == 0 or dst_port == 0:
         return None
-    data = body[_UDP_HEADER.size : size]
-    if gso == _GSO_UDP and segment > 0 and data:
-        payloads = tuple(data[at : at + segment] for at in range(0, len(data), segment))
-    else:
-        payloads = (data,)
-    return Datagram(Endpoint(src, src_port), Endpoint(dst, dst_port), payloads)
+    return Datagram(Endpoint(src, src_port), Endpoint(dst, dst_port), body[_UDP_HEADER.size : size])
 
 
 def _parse_v4(packet: bytes) -> tuple[Address, Address, bytes] | None:
@@ -84,31 +73,31 @@ def _parse_v6(packet: bytes) -> tuple[Address, Address, bytes] | None:
     return IPv6Address(src), IPv6Address(dst), packet[_V6.size : _V6.size + size]
 
 
-def build_frame(src: Endpoint, dst: Endpoint, payload: bytes) -> bytes | None:
-    """The frame of one datagram; None if it is too long for one."""
+def build_frame(link: bytes, src: Endpoint, dst: Endpoint, payload: bytes) -> bytes | None:
+    """The frame of a datagram, for a device of this link-layer address; None if it is too long for one."""
     size = _UDP_HEADER.size + len(payload)
     if size + (_V4.size if src.address.version == 4 else 0) > _SIZE_MAX:
         return None
     head = _UDP_HEADER.pack(src.port, dst.port, size, 0)
     summed = _checksum(_pseudo(src.address, dst.address, _UDP, size) + head + payload)
-    return _wrap(src.address, dst.address, _UDP, head[:6] + summed + payload)
+    return _wrap(link, src.address, dst.address, _UDP, head[:6] + summed + payload)
 
 
-def build_refusal(src: Endpoint, dst: Endpoint, payload: bytes) -> bytes | None:
+def build_refusal(link: bytes, src: Endpoint, dst: Endpoint, payload: bytes) -> bytes | None:
     """The frame that tells a datagram's sender that it was refused, as from where it was sent to."""
-    sent = build_frame(src, dst, payload)
+    sent = build_frame(link, src, dst, payload)
     if sent is None:
         return None
     version = src.address.version
-    quoted = sent[_OFFLOADS.size + _ETHERNET :][: _QUOTED[version]]
+    quoted = sent[_ETHERNET:][: _QUOTED[version]]
     protocol, kind = (_ICMP if version == 4 else _ICMP6), _PROHIBITED[version]
     body = bytes(4) + quoted
     pseudo = b"" if version == 4 else _pseudo(dst.address, src.address, protocol, len(kind) + 2 + len(body))
-    return _wrap(dst.address, src.address, protocol, kind + _checksum(pseudo + kind + bytes(2) + body) + body)
+    return _wrap(link, dst.address, src.address, protocol, kind + _checksum(pseudo + kind + bytes(2) + body) + body)
 
 
-def _wrap(src: Address, dst: Address, protocol: int, body: bytes) -> bytes:
-    link = bytes(_OFFLOADS.size + _ETHERNET - 2) + _ETHER_TYPE[src.version]
+def _wrap(link: bytes, src: Address, dst: Address, protocol: int, body: bytes) -> bytes:
+    link += bytes(6) + _ETHER_TYPE[src.version]
     if src.version == 6:
         return link + _V6.pack(6 << 28, len(body), protocol, _TTL, src.packed, dst.packed) + body
     head = _V4.pack(0x45, 0, _V4.size + len(body), 0, 0, _TTL, protocol, 0, src.packed, dst.packed)

@@ -7,9 +7,7 @@ the gate's decision, and ends when nothing has passed for a while or others need
 from __future__ import annotations
 
 import asyncio
-import ctypes
 import socket
-import struct
 from collections import OrderedDict, deque
 from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
@@ -36,10 +34,6 @@ _SLACK: Final = 2
 """New flows beyond twice the gate's rate are lost, and it need not hear of them."""
 _AT_ONCE: Final = 64
 """Packets that are read before others have their turn."""
-_SO_ATTACH_FILTER: Final = 26
-_LOAD, _JUMP_EQUAL, _RETURN = 0x20, 0x15, 0x06
-_ANCILLARY_MARK: Final = 0xFFFFF000 + 20
-"""SKF_AD_OFF + SKF_AD_MARK."""
 
 Key: TypeAlias = tuple[Endpoint, Endpoint]
 
@@ -49,11 +43,11 @@ class Packets:
     """Where the packets of a sandbox are had from."""
 
     sockets: Sequence[socket.socket]
-    """Of AF_PACKET, with PACKET_VNET_HDR: one for each IP version."""
+    """Of AF_PACKET and SOCK_RAW: one for each IP version."""
     guests: Sequence[Address]
     """The sandbox's own addresses."""
-    mark: int
-    """What the namespace's rules give to packets that are for us."""
+    link: bytes
+    """The link-layer address that takes answers."""
 
 
 class UdpRelay:
@@ -71,13 +65,9 @@ class UdpRelay:
         self._buffer = bytearray(FRAME_MAX)
 
     def start(self) -> None:
-        """Take every packet that is marked, from now on."""
+        """Take every packet, from now on."""
         for packets in self._packets.sockets:
             packets.setblocking(False)
-            _attach_filter(packets, self._packets.mark)
-            with suppress(OSError):
-                while packets.recv_into(self._buffer):  # what came before there was a filter
-                    pass
             asyncio.get_running_loop().add_reader(packets, self._read, packets)
 
     async def close(self) -> None:
@@ -96,11 +86,14 @@ class UdpRelay:
             except BlockingIOError:
                 return
             except OSError:
-                continue  # a packet that this kernel can't describe is lost
+                return  # the device is gone, and with it the sandbox
             datagram = parse_frame(bytes(memoryview(self._buffer)[:size]))
-            if datagram is None or datagram.src.address not in self._guests or datagram.dst.address in self._guests:
-                continue
-            self._take(packets, datagram)
+            if datagram is not None and datagram.src.address in self._guests and not self._is_own(datagram.dst.address):
+                self._take(packets, datagram)
+
+    def _is_own(self, address: Address) -> bool:
+        """Whether an address is the sandbox's own: a program can send to it by a device of its choice."""
+        return address in self._guests or address.is_loopback
 
     def _take(self, packets: socket.socket, datagram: Datagram) -> None:
         key = (datagram.src, datagram.dst)
@@ -108,21 +101,20 @@ class UdpRelay:
         if flow is None:
             now = self._gate.clock()
             if now < self._refused.get(key, 0.0):
-                refuse(packets, datagram)
+                self._refuse(packets, datagram)
                 return
             if not self._rate.take(now):
                 return
             while len(self._flows) >= self._flows_max:
                 _, oldest = self._flows.popitem(last=False)
                 oldest.end()
-            flow = self._flows[key] = _Flow(self._gate, packets, key)
+            flow = self._flows[key] = _Flow(self._gate, packets, self._packets.link, key)
             task = asyncio.get_running_loop().create_task(self._carry(flow, datagram))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
         else:
             self._flows.move_to_end(key)
-        for payload in datagram.payloads:
-            flow.put(payload)
+        flow.put(datagram.payload)
 
     async def _carry(self, flow: _Flow, first: Datagram) -> None:
         try:
@@ -131,18 +123,24 @@ class UdpRelay:
             self._refused[flow.key] = self._gate.clock() + _REFUSED_SECONDS
             if len(self._refused) > _REFUSED_MAX:
                 self._refused.popitem(last=False)
-            refuse(flow.packets, first)
+            self._refuse(flow.packets, first)
         finally:
             if self._flows.get(flow.key) is flow:
                 del self._flows[flow.key]
 
 
+    def _refuse(self, packets: socket.socket, datagram: Datagram) -> None:
+        """Tell the sender that it is prohibited."""
+        _send(packets, build_refusal(self._packets.link, datagram.src, datagram.dst, datagram.payload))
+
+
 class _Flow:
     """One flow, from the decision to its end."""
 
-    def __init__(self, gate: Gate, packets: socket.socket, key: Key) -> None:
+    def __init__(self, gate: Gate, packets: socket.socket, link: bytes, key: Key) -> None:
         self.key = key
         self.packets = packets
+        self._link = link
         self._gate = gate
         self._src, self._dst = key
         self._waiting: deque[bytes] = deque()
@@ -207,23 +205,10 @@ class _Flow:
     def write_datagram(self, data: bytes) -> None:
         """Send an answer to the guest, or lose it."""
         self._used = self._gate.clock()
-        _send(self.packets, build_frame(self._dst, self._src, data))
-
-
-def refuse(packets: socket.socket, datagram: Datagram) -> None:
-    """Tell the sender that it is prohibited."""
-    _send(packets, build_refusal(datagram.src, datagram.dst, datagram.payloads[0]))
+        _send(self.packets, build_frame(self._link, self._dst, self._src, data))
 
 
 def _send(packets: socket.socket, frame: bytes | None) -> None:
     if frame is not None:
         with suppress(OSError):  # too much at once: lost, as networks do
             packets.send(frame)
-
-
-def _attach_filter(packets: socket.socket, mark: int) -> None:
-    """Have the kernel leave out what is not marked: all the other traffic of the device."""
-    program = [(_LOAD, 0, 0, _ANCILLARY_MARK), (_JUMP_EQUAL, 0, 1, mark), (_RETURN, 0, 0, FRAME_MAX), (_RETURN, 0, 0, 0)]
-    code = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *each) for each in program))
-    described = struct.pack("HL", len(program), ctypes.addressof(code))
-    packets.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, described)
