@@ -21,8 +21,8 @@ from belljar.net.network import Network
 
 _BUNDLE_MAX: Final = 4 << 20
 _NO_RULES: Final = (
-    "\na sandbox with a network needs the kernel's nf_tables, with NAT (Linux 5.2 or newer): as root,"
-    " modprobe -a nf_tables nft_chain_nat nft_nat nft_ct nft_reject_inet nft_limit"
+    "\na sandbox with a network needs the kernel's nf_tables, with NAT (Linux 5.2 or newer), and veth: as root,"
+    " modprobe -a nf_tables nft_chain_nat nft_nat nft_ct nft_reject_inet nft_limit veth"
 )
 _NO_RESOLVER: Final = b"# this sandbox has no network\noptions timeout:0 attempts:1\n"
 """So that resolvers that wait for an answer, whatever the kernel says, wait for none."""

@@ -112,4 +112,3 @@ def _checksum(data: bytes) -> bytes:
     """The Internet's checksum, whose sum of 16-bit words with carries is a remainder by 0xFFFF. Never zero, which says
     that there is none."""
     return (0xFFFF - int.from_bytes(data + bytes(len(data) % 2)) % 0xFFFF).to_bytes(2)
-

@@ -13,7 +13,7 @@ from typing import Final
 
 from belljar.native import netlink
 from belljar.native.netlink import TCP, UDP, Address, by, family, to_port
-from belljar.native.network import GUEST, NEAR_INDEX, Step, closed, datagrams, flood, listeners, packet_steps
+from belljar.native.network import GUEST, NEAR, Step, closed, datagrams, flood, listeners, packet_steps
 from belljar.vm.command import TAP
 
 GATEWAY: Final[dict[int, Address]] = {4: IPv4Address("10.0.2.2"), 6: IPv6Address("fd00:6a61:7200::2")}
@@ -73,7 +73,7 @@ class Tap:
         first += flood(self._rate, udp=self._udp)
         through = refused
         if self._udp:
-            answer = netlink.came_by(NEAR_INDEX)
+            answer = netlink.came_by(NEAR[0])
             first.insert(0, answer + netlink.untracked() + netlink.accept())
             through = [answer + netlink.accept(), *datagrams(self._versions), *refused]
         return netlink.table(

@@ -1,8 +1,9 @@
 """The network of tiers that run real programs: listeners in a sandbox's own network namespace, behind the same gate.
 
 Whoever makes the namespace redirects every TCP connection and DNS question to these sockets, and shows us the packets
-of other UDP; there is no other way out. Connections are decided by their true destination and the names that led there. Web requests with middleware are
-looked into (TLS by a certificate of the sandbox's own authority); everything else that is accepted passes untouched.
+of other UDP; there is no other way out. Connections are decided by their true destination and the names that led there.
+Web requests with middleware are looked into (TLS by a certificate of the sandbox's own authority); everything else that
+is accepted passes untouched.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import struct
 from collections import OrderedDict, deque
 from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
@@ -17,7 +18,7 @@ from typing import Final, TypeAlias
 from belljar.net.addresses import Address, Endpoint, canonical, meant
 from belljar.net.broker.connect_host import pump_datagrams
 from belljar.net.broker.gate_host import Gate
-from belljar.net.broker.stream_host import Meter
+from belljar.net.broker.stream_host import Datagrams, Meter
 from belljar.net.errors import NetError
 from belljar.net.packets import FRAME_MAX, Datagram, build_frame, build_refusal, parse_frame
 from belljar.net.policy import AcceptRaw
@@ -34,6 +35,9 @@ _SLACK: Final = 2
 """New flows beyond twice the gate's rate are lost, and it need not hear of them."""
 _AT_ONCE: Final = 64
 """Packets that are read before others have their turn."""
+_SOL_PACKET, _PACKET_FANOUT = 263, 18
+_WHOLE: Final = 0x80000004
+"""A group of one socket, with PACKET_FANOUT_FLAG_DEFRAG: the kernel puts fragments of IPv4 together."""
 
 Key: TypeAlias = tuple[Endpoint, Endpoint]
 
@@ -68,6 +72,8 @@ class UdpRelay:
         """Take every packet, from now on."""
         for packets in self._packets.sockets:
             packets.setblocking(False)
+            with suppress(OSError):  # this can't be had for IPv6: its fragments are lost
+                packets.setsockopt(_SOL_PACKET, _PACKET_FANOUT, struct.pack("=I", _WHOLE))
             asyncio.get_running_loop().add_reader(packets, self._read, packets)
 
     async def close(self) -> None:
@@ -83,10 +89,8 @@ class UdpRelay:
         for _ in range(_AT_ONCE):
             try:
                 size = packets.recv_into(self._buffer)
-            except BlockingIOError:
-                return
             except OSError:
-                return  # the device is gone, and with it the sandbox
+                return  # no more, or the device is gone, and with it the sandbox
             datagram = parse_frame(bytes(memoryview(self._buffer)[:size]))
             if datagram is not None and datagram.src.address in self._guests and not self._is_own(datagram.dst.address):
                 self._take(packets, datagram)
@@ -127,7 +131,6 @@ class UdpRelay:
         finally:
             if self._flows.get(flow.key) is flow:
                 del self._flows[flow.key]
-
 
     def _refuse(self, packets: socket.socket, datagram: Datagram) -> None:
         """Tell the sender that it is prohibited."""
@@ -178,6 +181,7 @@ class _Flow:
         if not isinstance(reached[0].accepted, AcceptRaw):
             raise NetError("denied", f"{dst} is not open to datagrams")
         datagrams, _ = await gate.open("udp", reached, gate.limits.connect_seconds)
+        assert isinstance(datagrams, Datagrams)
         meter = Meter()
         try:
             await pump_datagrams(gate, self, datagrams, meter)
