@@ -140,7 +140,7 @@ def test_the_rest_of_the_network_is_as_it_was() -> None:
         assert sandbox.exec("curl -sS http://other.invalid/").exit_code == 6
         program = """
 for address in ("127.0.0.1", "10.0.2.15"):
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as here, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+    with socket.socket(type=socket.SOCK_DGRAM) as here, socket.socket(type=socket.SOCK_DGRAM) as s:
         here.bind((address, 0))
         here.settimeout(5)
         s.sendto(b"inside", here.getsockname())
@@ -189,7 +189,7 @@ attempt(forge, "10.0.2.15", "240.0.0.1", b"", [(socket.SOL_SOCKET, 36, 1)])
 """
         said = python(sandbox, program, PORT=echo.port)
         assert "done" not in said
-        assert asked == echo.received == []
+        assert (asked, echo.received) == ([], [])
         assert sandbox.exec(["python3", "-c", _ECHO.format(port=echo.port)]).stdout == "HI\n"
 
 

@@ -33,7 +33,7 @@ def frame_of(ends: tuple[Endpoint, Endpoint], payload: bytes) -> bytes:
 def summed(data: bytes) -> int:
     """The checksum as RFC 1071 has it."""
     words = struct.unpack(f"!{(len(data) + 1) // 2}H", data + bytes(len(data) % 2))
-    total = sum(words)
+    total: int = sum(words)
     while total >> 16:
         total = (total & 0xFFFF) + (total >> 16)
     return total
@@ -99,7 +99,7 @@ def test_changed_bytes(ends: tuple[Endpoint, Endpoint], payload: bytes, changes:
     for place, value in changes:
         frame[place % len(frame)] = value
     found = parse_frame(bytes(frame))
-    assert found is None or (found.payload in bytes(frame) and 0 < found.src.port and 0 < found.dst.port)
+    assert found is None or (found.payload in bytes(frame) and found.src.port > 0 and found.dst.port > 0)
 
 
 @given(ENDS, st.binary(max_size=50), st.data())

@@ -168,7 +168,7 @@ def test_a_forged_source_is_nobody(source: str) -> None:
             await inside.silence()
 
         relayed(network, work)
-        assert asked == server.received == []
+        assert (asked, server.received) == ([], [])
 
 
 @pytest.mark.parametrize("destination", ["127.0.0.1", "127.1.2.3", "10.0.2.15"])
@@ -181,7 +181,7 @@ def test_the_sandbox_s_own_addresses_do_not_lead_to_the_owner(destination: str) 
             await inside.silence()
 
         relayed(network, work)
-        assert asked == server.received == []
+        assert (asked, server.received) == ([], [])
 
 
 def test_packets_that_make_no_sense_are_lost() -> None:

@@ -327,11 +327,10 @@ raw.bind(("eth0", 0))
 macs = bytes.fromhex("52540062656d52540062656c")
 def summed(data):
     return struct.pack("!H", 0xFFFF - int.from_bytes(data, "big") % 0xFFFF)
-def send(src, dst, fragment=0, size=None, options=b"", payload=b"forged", udp_size=None, protocol=17):
-    size = 8 + len(payload) if udp_size is None else udp_size
-    body = struct.pack("!HHHH", 4000, PORT, size, 0) + payload
-    head = struct.pack("!BBHHHBBH4s4s", 0x45 + len(options) // 4, 0, 20 + len(options) + len(body), 7, fragment, 64,
-                       protocol, 0, socket.inet_aton(src), socket.inet_aton(dst)) + options
+def send(src, dst, fragment=0, size=14, protocol=17):
+    body = struct.pack("!HHHH", 4000, PORT, size, 0) + b"forged"
+    ends = socket.inet_aton(src), socket.inet_aton(dst)
+    head = struct.pack("!BBHHHBBH4s4s", 0x45, 0, 34, 7, fragment, 64, protocol, 0, *ends)
     head = head[:10] + summed(head) + head[12:]
     raw.send(macs + b"\\x08\\0" + head + body)
 for src in ("10.0.2.2", "10.0.2.14", "127.0.0.1", "8.8.8.8", "240.0.0.1", "0.0.0.0", "192.0.0.9", "255.255.255.255"):
@@ -341,9 +340,10 @@ for dst in ("127.0.0.1", "10.0.2.2", "10.0.2.15", "224.0.0.1", "255.255.255.255"
 send("10.0.2.15", "240.0.0.1", fragment=0x2000)
 send("10.0.2.15", "240.0.0.1", fragment=5)
 for size in (0, 7, 1000, 65535):
-    send("10.0.2.15", "240.0.0.1", udp_size=size)
+    send("10.0.2.15", "240.0.0.1", size=size)
 send("10.0.2.15", "240.0.0.1", protocol=136)
-inner = struct.pack("!IHBB16s16s", 6 << 28, 14, 17, 64, socket.inet_pton(10, "fd00:6a61:7200::16"), socket.inet_pton(10, "100::1"))
+six = [socket.inet_pton(socket.AF_INET6, text) for text in ("fd00:6a61:7200::16", "100::1")]
+inner = struct.pack("!IHBB16s16s", 6 << 28, 14, 17, 64, *six)
 raw.send(macs + b"\\x86\\xdd" + inner + struct.pack("!HHHH", 4000, PORT, 14, 0) + b"forged")
 for number in range(2000):
     raw.send(macs + b"\\x08\\0" + b"\\x45" + os.urandom(99))
