@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from belljar import Event, Network, Sandbox
-from tests.net.servers import HttpServer, Tripwire, bodies
+from tests.net.servers import HttpServer, Tripwire, UdpEcho, bodies
 from tests.tiers.conftest import Make
 
 NAME = "api.tiers.test"
@@ -124,6 +124,24 @@ def test_a_raw_connection_to_an_allowed_port(make: Make, server: HttpServer) -> 
     sb = make(network=allowing(server))
     script = f"exec 3<>/dev/tcp/{NAME}/{server.port}; printf 'GET / HTTP/1.0\\r\\n\\r\\n' >&3; cat <&3"
     assert sb.exec(script, timeout=30).stdout.endswith("hello")
+
+
+@pytest.mark.feature("network")
+def test_datagrams_to_an_accepted_place(make: Make) -> None:
+    with UdpEcho() as echo, UdpEcho() as other:
+
+        def policy(conn: Any) -> Any:
+            found = conn.match_dns(NAME) or conn.match_udp(f"{NAME}:{echo.port}")
+            return found.accept() if found else None
+
+        sb = make(network=Network.policy(policy, hosts={NAME: "127.0.0.1"}))
+        read = "timeout 20 dd bs=100 count=1 <&3 2>/dev/null"
+        script = f"exec 3<>/dev/udp/{NAME}/{echo.port}; printf one >&3; {read}; printf three >&3; {read}"
+        assert sb.exec(script, timeout=60).stdout == "ONETHREE"
+        sb.exec(f"printf x > /dev/udp/{NAME}/{other.port}", timeout=60)
+        stats = sb.stats()
+        assert (stats["network_bytes_in"], stats["network_bytes_out"], stats["network_connections"]) == (8, 8, 1)
+        assert other.received == []
 
 
 @pytest.mark.feature("network")

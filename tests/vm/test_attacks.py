@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -23,6 +24,7 @@ from belljar.fuse.serve_host import Served, StreamDevice
 from belljar.fuse.session import Session
 from belljar.kernel.fs.memory import MemoryServer
 from belljar.kernel.fs.quota import Quota
+from belljar.net.policy import Conn
 from belljar.owner.handle_host import WorkerUnavailable
 from belljar.vm.command import Disk, Hardware
 from belljar.vm.memory_host import make_memory, seal
@@ -31,6 +33,7 @@ from belljar.vm.process_host import Process, Start, start_qemu
 from belljar.vm.qmp_host import Monitor, MonitorError
 from belljar.vm.relays_host import join_port
 from belljar.vm.talk_host import await_hello, send_plan
+from tests.net.servers import UdpEcho
 from tests.vm.conftest import MACHINE
 
 # QEMU, taken over.
@@ -315,6 +318,57 @@ def test_packets_of_a_hostile_kernel() -> None:
         assert "True" not in said
         assert said.count("False") == 21
         assert lane.exec("curl -sS --max-time 60 http://nothing.invalid/").exit_code == 6
+
+
+_DATAGRAMS = """
+import os, socket, struct
+raw = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+raw.bind(("eth0", 0))
+macs = bytes.fromhex("52540062656d52540062656c")
+def summed(data):
+    return struct.pack("!H", 0xFFFF - int.from_bytes(data, "big") % 0xFFFF)
+def send(src, dst, fragment=0, size=14, protocol=17):
+    body = struct.pack("!HHHH", 4000, PORT, size, 0) + b"forged"
+    ends = socket.inet_aton(src), socket.inet_aton(dst)
+    head = struct.pack("!BBHHHBBH4s4s", 0x45, 0, 34, 7, fragment, 64, protocol, 0, *ends)
+    head = head[:10] + summed(head) + head[12:]
+    raw.send(macs + b"\\x08\\0" + head + body)
+for src in ("10.0.2.2", "10.0.2.14", "127.0.0.1", "8.8.8.8", "240.0.0.1", "0.0.0.0", "192.0.0.9", "255.255.255.255"):
+    send(src, "240.0.0.1")
+for dst in ("127.0.0.1", "10.0.2.2", "10.0.2.15", "224.0.0.1", "255.255.255.255", "10.0.2.255", "0.0.0.0"):
+    send("10.0.2.15", dst)
+send("10.0.2.15", "240.0.0.1", fragment=0x2000)
+send("10.0.2.15", "240.0.0.1", fragment=5)
+for size in (0, 7, 1000, 65535):
+    send("10.0.2.15", "240.0.0.1", size=size)
+send("10.0.2.15", "240.0.0.1", protocol=136)
+six = [socket.inet_pton(socket.AF_INET6, text) for text in ("fd00:6a61:7200::16", "100::1")]
+inner = struct.pack("!IHBB16s16s", 6 << 28, 14, 17, 64, *six)
+raw.send(macs + b"\\x86\\xdd" + inner + struct.pack("!HHHH", 4000, PORT, 14, 0) + b"forged")
+for number in range(2000):
+    raw.send(macs + b"\\x08\\0" + b"\\x45" + os.urandom(99))
+with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+    s.settimeout(20)
+    for payload in (b"true", b"t" * 5000):
+        s.sendto(payload, ("240.0.0.1", PORT))
+        print(len(s.recv(9000)))
+"""
+
+
+@pytest.mark.slow
+def test_datagrams_of_a_hostile_kernel() -> None:
+    """Forged sources, addresses of the namespace, fragments that never become whole: no flow begins with any of it."""
+    asked: list[str] = []
+
+    def policy(conn: Conn) -> Any:
+        asked.append(repr(conn))
+        return conn.accept()
+
+    with UdpEcho() as echo, Sandbox(**MACHINE, user="root", network=Network.policy(policy)) as lane:
+        program = _DATAGRAMS.replace("PORT", str(echo.port))
+        assert lane.exec(["python3", "-c", program], timeout=300).check().stdout == "4\n5000\n"
+        assert [len(data) for data in echo.received] == [4, 5000]
+        assert asked == [f"<Conn udp 127.0.0.1:{echo.port}>"]
 
 
 @pytest.mark.slow

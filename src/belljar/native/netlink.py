@@ -23,8 +23,10 @@ _AF: Final = {4: 2, 6: 10}
 _REQUEST, _ACK, _CREATE, _APPEND = 0x1, 0x4, 0x400, 0x800
 _RTM_NEWLINK, _RTM_NEWADDR, _RTM_NEWROUTE = 16, 20, 24
 _IFF_UP: Final = 1
+IFF_NOARP: Final = 0x80
 _IFA_F_NODAD: Final = 0x02
-_IFLA_ADDRESS: Final = 1
+_IFLA_ADDRESS, _IFLA_IFNAME, _IFLA_MTU, _IFLA_LINKINFO, _IFLA_GSO_MAX_SEGS = 1, 3, 4, 18, 40
+_RTNH_F_ONLINK: Final = 4
 _RT_TABLE_MAIN, _RT_TABLE_LOCAL, _RTPROT_BOOT, _RT_SCOPE_HOST = 254, 255, 3, 254
 _RTN_UNICAST, _RTN_LOCAL = 1, 2
 
@@ -37,7 +39,7 @@ _NFPROTO: Final = {4: 2, 6: 10}
 HOOK_PREROUTING, HOOK_INPUT, HOOK_FORWARD, HOOK_OUTPUT = 0, 1, 2, 3
 PRIORITY_RAW, PRIORITY_DSTNAT, PRIORITY_FILTER = -300, -100, 0
 _DROP, _ACCEPT, _REGISTER_VERDICT, _REGISTER, _REGISTER_2 = 0, 1, 0, 1, 2
-_META_NFPROTO, _META_L4PROTO = 15, 16
+_META_IIF, _META_NFPROTO, _META_L4PROTO = 4, 15, 16
 _NETWORK_HEADER, _TRANSPORT_HEADER = 1, 2
 _DADDR: Final = {4: (16, 4), 6: (24, 16)}
 """Offset and length of the destination in an IP header."""
@@ -72,11 +74,23 @@ def _message(kind: int, flags: int, body: bytes) -> bytes:
 # Links, addresses and routes.
 
 
-def link_up(index: int = _LO, address: bytes = b"") -> bytes:
+def link_up(index: int = _LO, address: bytes = b"", *, flags: int = 0) -> bytes:
     """Like `ip link set lo up`: with it come 127.0.0.1/8 and ::1. Of another device than `lo`, by its index; with the
-    address that it gets, if any."""
-    head = struct.pack("=BxHiII", 0, 0, index, _IFF_UP, _IFF_UP)
+    address that it gets, if any, and further flags."""
+    head = struct.pack("=BxHiII", 0, 0, index, _IFF_UP | flags, _IFF_UP | flags)
     return _message(_RTM_NEWLINK, _ACK, head + (_attribute(_IFLA_ADDRESS, address) if address else b""))
+
+
+def add_pair(first: tuple[int, str], second: tuple[int, str], size: int) -> bytes:
+    """Like `ip link add NAME type veth peer name NAME`, with an index for each: what goes into one comes out of the
+    other. Packets of this size fit, and go one by one, whatever programs say about segments (UDP_SEGMENT).
+    """
+    sizes = _attribute(_IFLA_MTU, struct.pack("=I", size)) + _attribute(_IFLA_GSO_MAX_SEGS, struct.pack("=I", 1))
+    one, other = (
+        struct.pack("=BxHiII", 0, 0, index, 0, 0) + _text(_IFLA_IFNAME, name) + sizes for index, name in (first, second)
+    )
+    kind = _nested(_IFLA_LINKINFO, _text(1, "veth"), _nested(2, _attribute(1, other)))
+    return _message(_RTM_NEWLINK, _CREATE | _ACK, one + kind)
 
 
 def add_address(address: Address, index: int = _LO, length: int | None = None) -> bytes:
@@ -93,10 +107,12 @@ def add_default_route(source: Address) -> bytes:
     return _add_route(_RT_TABLE_MAIN, _RTN_UNICAST, source, None)
 
 
-def add_gateway(gateway: Address, index: int) -> bytes:
-    """Like `ip route add default via GATEWAY dev DEVICE`."""
-    head = struct.pack("=BBBBBBBBI", _AF[gateway.version], 0, 0, 0, _RT_TABLE_MAIN, _RTPROT_BOOT, 0, _RTN_UNICAST, 0)
+def add_gateway(gateway: Address, index: int, source: Address | None = None) -> bytes:
+    """Like `ip route add default via GATEWAY dev DEVICE`; with a source, and `onlink src SOURCE`."""
+    version, flags = _AF[gateway.version], 0 if source is None else _RTNH_F_ONLINK
+    head = struct.pack("=BBBBBBBBI", version, 0, 0, 0, _RT_TABLE_MAIN, _RTPROT_BOOT, 0, _RTN_UNICAST, flags)
     body = head + _attribute(4, struct.pack("=i", index)) + _attribute(5, gateway.packed)
+    body += b"" if source is None else _attribute(7, source.packed)
     return _message(_RTM_NEWROUTE, _CREATE | _ACK, body)
 
 
@@ -139,6 +155,11 @@ def _payload(base: int, offset: int, length: int) -> bytes:
 
 def _load(register: int, value: bytes) -> bytes:
     return _expression("immediate", _number(1, register), _nested(2, _data(value)))
+
+
+def came_by(index: int) -> bytes:
+    """Match the device by which a packet came in."""
+    return _expression("meta", _number(1, _REGISTER), _number(2, _META_IIF)) + _equals(struct.pack("=i", index))
 
 
 def by(protocol: int) -> bytes:

@@ -11,17 +11,18 @@ from contextlib import ExitStack, suppress
 from typing import Final
 
 from belljar.kernel.fs.openat2_host import IN_ROOT, NO_MAGICLINKS, openat2
-from belljar.native.network import LISTENERS, RESOLVER, Step, closed, redirected
+from belljar.native.network import GUEST, LISTENERS, NEAR_ADDRESS, RESOLVER, Step, closed, redirected
 from belljar.native.trust import BUNDLES, trust
 from belljar.net.broker.authority_host import SandboxAuthority
 from belljar.net.broker.gate_host import Gate
 from belljar.net.broker.proxy_host import start_proxy
+from belljar.net.broker.udp_host import Packets
 from belljar.net.network import Network
 
 _BUNDLE_MAX: Final = 4 << 20
 _NO_RULES: Final = (
-    "\na sandbox with a network needs the kernel's nf_tables, with NAT (Linux 5.2 or newer): as root,"
-    " modprobe -a nf_tables nft_chain_nat nft_nat nft_ct nft_reject_inet nft_limit"
+    "\na sandbox with a network needs the kernel's nf_tables, with NAT (Linux 5.2 or newer), and veth: as root,"
+    " modprobe -a nf_tables nft_chain_nat nft_nat nft_ct nft_reject_inet nft_limit veth"
 )
 _NO_RESOLVER: Final = b"# this sandbox has no network\noptions timeout:0 attempts:1\n"
 """So that resolvers that wait for an answer, whatever the kernel says, wait for none."""
@@ -41,10 +42,11 @@ class NativeNetwork:
         """Variables for what the image and the owner do not set."""
         self._authority: SandboxAuthority | None = None
         self._rate = 0.0 if network is None else network.limits.requests_per_second
+        self._udp = network is not None and network.asks_owner
         if network is None:
             return
         self.files["/etc/resolv.conf"] = f"nameserver {RESOLVER}\n".encode()
-        if network.decide is not None and not network.inline:  # only a function of the owner's has middleware
+        if network.asks_owner:
             self._authority = SandboxAuthority(name)
             files, self.environment = trust(
                 self._authority.certificate,
@@ -56,7 +58,7 @@ class NativeNetwork:
 
     def steps(self) -> list[Step]:
         """Steps that set up the namespace."""
-        return redirected(ip_versions(), self._rate) if self.redirected else closed()
+        return redirected(ip_versions(), self._rate, udp=self._udp) if self.redirected else closed()
 
     def serve(self, gate: Gate, sockets: Sequence[socket.socket]) -> Callable[[], None]:
         """Start the proxy on the sockets of the plan's `listen` steps, in their order. They are the gate's then. Gives
@@ -69,9 +71,17 @@ def serve_redirected(
     gate: Gate, sockets: Sequence[socket.socket], authority: SandboxAuthority | None
 ) -> Callable[[], None]:
     """Start the proxy on the sockets that the steps of `redirected` made."""
-    kinds = len(LISTENERS)
-    tcp, dns_listeners, dns_datagrams = (sockets[kind::kinds] for kind in range(kinds))
-    return start_proxy(gate, tcp=tcp, dns_listeners=dns_listeners, dns_datagrams=dns_datagrams, authority=authority)
+    packets = [each for each in sockets if each.family == socket.AF_PACKET]
+    listeners = [each for each in sockets if each.family != socket.AF_PACKET]
+    tcp, dns_listeners, dns_datagrams = (listeners[kind :: len(LISTENERS)] for kind in range(len(LISTENERS)))
+    return start_proxy(
+        gate,
+        tcp=tcp,
+        dns_listeners=dns_listeners,
+        dns_datagrams=dns_datagrams,
+        udp=Packets(packets, tuple(GUEST.values()), NEAR_ADDRESS),
+        authority=authority,
+    )
 
 
 def explain_rules(failure: str) -> str:

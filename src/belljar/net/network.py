@@ -62,6 +62,11 @@ class Network:
     inline: bool = False
     """The policy is ours: it neither waits nor fails, and needs no thread."""
 
+    @property
+    def asks_owner(self) -> bool:
+        """Whether a function of the owner's decides: nothing else has middleware, or grants UDP."""
+        return self.decide is not None and not self.inline
+
     @classmethod
     def deny(cls, *, audit: Audit | None = None) -> Self:
         """No network at all. This is what a sandbox has unless it is given another."""

@@ -214,7 +214,8 @@ def _start(
     try:
         tap = None
         if request.network is not None:
-            tap = Tap(ip_versions(), request.network.limits.requests_per_second)
+            rate = request.network.limits.requests_per_second
+            tap = Tap(ip_versions(), rate, udp=request.network.asks_owner)
         start = Start(
             parts=parts,
             hardware=hardware,
@@ -270,7 +271,7 @@ def _inside(request: Request, parts: Parts, hardware: Hardware, mode: RootMode) 
         files["/etc/resolv.conf"] = vm_network.resolv_conf()
         steps = vm_network.inside(ip_versions())
         devices.append(NETWORK_DEVICE)
-        if request.network.decide is not None and not request.network.inline:
+        if request.network.asks_owner:
             authority = SandboxAuthority(request.name)
             trusted, variables = _trust(disk, authority, mode)
             files |= trusted

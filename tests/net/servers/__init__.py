@@ -9,6 +9,7 @@ GitServer   git's smart HTTP protocol
 PackageIndex  Python's simple index (PEP 503, 658, 691)
 Registry    npm's registry
 Tripwire    a port nobody may reach
+UdpEcho     datagrams, sent back
 
 Each counts what reached it, so that a test can prove that nothing did.
 """
@@ -21,6 +22,7 @@ from tests.net.servers.http2 import Http2Server
 from tests.net.servers.index import PackageIndex
 from tests.net.servers.listener import Listener, Tripwire
 from tests.net.servers.registry import Registry
+from tests.net.servers.udp import UdpEcho
 from tests.net.servers.websocket import EchoSocket
 
 __all__ = [
@@ -37,4 +39,5 @@ __all__ = [
     "Response",
     "Route",
     "Tripwire",
+    "UdpEcho",
 ]

@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterator, Callable
+from typing import TYPE_CHECKING, Protocol
 
 from belljar.net.addresses import Address, Endpoint
 from belljar.net.broker.flow_host import Flow, Sender
@@ -198,7 +198,14 @@ async def pump(gate: Gate, flow: Flow, stream: Pipe, meter: Meter | None) -> Non
         raise errors.exceptions[0] from None
 
 
-async def pump_datagrams(gate: Gate, flow: Flow, datagrams: Datagrams, meter: Meter) -> None:
+class DatagramFlow(Protocol):
+    """A guest's end of a flow of datagrams."""
+
+    def pieces(self) -> AsyncIterator[bytes]: ...
+    def write_datagram(self, data: bytes, /) -> None: ...
+
+
+async def pump_datagrams(gate: Gate, flow: DatagramFlow, datagrams: Datagrams, meter: Meter) -> None:
     """Carry datagrams both ways until the guest is done. NetError."""
 
     async def down() -> None:

@@ -1,8 +1,9 @@
 """The network of tiers that run real programs: listeners in a sandbox's own network namespace, behind the same gate.
 
-Whoever makes the namespace redirects every TCP connection and DNS question to these sockets; they are the only way
-out. Connections are decided by their true destination and the names that led there. Web requests with middleware are
-looked into (TLS by a certificate of the sandbox's own authority); everything else that is accepted passes untouched.
+Whoever makes the namespace redirects every TCP connection and DNS question to these sockets, and shows us the packets
+of other UDP; there is no other way out. Connections are decided by their true destination and the names that led there.
+Web requests with middleware are looked into (TLS by a certificate of the sandbox's own authority); everything else that
+is accepted passes untouched.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from belljar.net.broker.gate_host import Gate
 from belljar.net.broker.http_host import Web
 from belljar.net.broker.name_server_host import NameServer
 from belljar.net.broker.stream_host import Meter, Stream, dial
+from belljar.net.broker.udp_host import Packets, UdpRelay
 from belljar.net.errors import NetError
 from belljar.net.hello import HELLO_MAX, Hello, NotTls, hello_size, is_http, parse_hello
 from belljar.net.policy import AcceptHttp, AcceptRaw, Denied, Verdict
@@ -71,6 +73,12 @@ class Proxy:
         self._destination = destination
         self._tasks: set[asyncio.Task[None]] = set()
         self._sockets: list[socket.socket] = []
+        self._udp: UdpRelay | None = None
+
+    def serve_udp(self, packets: Packets) -> None:
+        """Carry the datagrams of these packets."""
+        self._udp = UdpRelay(self.gate, packets)
+        self._udp.start()
 
     def serve_tcp(self, listener: socket.socket) -> None:
         """Take every connection that was redirected to this socket."""
@@ -117,6 +125,8 @@ class Proxy:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._names.close()
+        if self._udp is not None:
+            await self._udp.close()
         for listener in self._sockets:
             listener.close()
         await self._web.close()
@@ -298,6 +308,7 @@ def start_proxy(
     tcp: Sequence[socket.socket],
     dns_datagrams: Sequence[socket.socket],
     dns_listeners: Sequence[socket.socket] = (),
+    udp: Packets | None = None,
     authority: SandboxAuthority | None = None,
 ) -> Callable[[], None]:
     """Serve sockets that were made in a sandbox's network namespace. They are the gate's from now on: it closes them.
@@ -312,6 +323,8 @@ def start_proxy(
         for listener in tcp:
             proxy.serve_tcp(listener)
         await proxy.serve_dns(dns_datagrams, dns_listeners)
+        if udp is not None:
+            proxy.serve_udp(udp)
         return proxy
 
     def end() -> None:
