@@ -23,6 +23,7 @@ from typing import Any
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 LINUX_ONLY = {
     "belljar.lockdown.seal_host",
+    "belljar.lockdown.privileges_host",
     "belljar.lockdown.forks_host",
     "belljar.forking.owner.copies_host",
     "belljar.forking.owner.hello_host",

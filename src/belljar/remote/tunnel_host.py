@@ -27,6 +27,7 @@ from belljar.remote.wire import (
 )
 
 _ANCILLARY: Final = socket.CMSG_SPACE(4 * FDS_MAX)
+_CLOSED_ON_EXEC: Final[int] = getattr(socket, "MSG_CMSG_CLOEXEC", 0)  # macOS has no such flag
 
 
 class Stream(Protocol):
@@ -180,7 +181,7 @@ class Tunnel:
             if self._opens is None:
                 data = self._sock.recv(size)
             else:
-                data, ancillary, _, _ = self._sock.recvmsg(size, _ANCILLARY, socket.MSG_CMSG_CLOEXEC)
+                data, ancillary, _, _ = self._sock.recvmsg(size, _ANCILLARY, _CLOSED_ON_EXEC)
                 opens = [self._opens(fd) for fd in _descriptors(ancillary)]
         except BlockingIOError:
             return
