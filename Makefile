@@ -74,7 +74,7 @@ versions: prepared
 	$(BIN)/python tools/versions.py
 
 reliability: prepared
-	BELLJAR_WHOLE=1 $(BIN)/python -m pytest -o faulthandler_timeout=1800 -n $(JOBS) tests/reliability
+	BELLJAR_WHOLE=1 $(BIN)/python -m pytest -o faulthandler_timeout=1800 -n $(JOBS) tests/reliability tests/engines/js/test_stress.py
 
 durability: prepared
 	BELLJAR_WHOLE=1 $(BIN)/python -m pytest -o faulthandler_timeout=1800 -n $(JOBS) tests/store tests/state/test_durability.py

@@ -240,7 +240,7 @@ def test_output_in_tiny_pieces_takes_little_more_than_itself() -> None:
     pieces = encode(Output(1, 1, b"x")) * 50_000
 
     def feed() -> None:
-        for _ in range(10):
+        for _ in range(5):
             more = conversation.feed(pieces)
             while more:
                 more = conversation.feed(b"")
