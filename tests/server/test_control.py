@@ -258,6 +258,16 @@ def test_parts_of_files(server: Server) -> None:
     server.request("DELETE", f"/sandboxes/{made['sandboxID']}")
 
 
+def test_files_without_a_size_are_read_to_their_end(server: Server) -> None:
+    made = server.create()
+    for coding in ("identity", "gzip"):
+        headers = {"Accept-Encoding": coding}
+        assert envd(server, made, "GET", "/files?path=/proc/version", headers=headers).text.startswith("Linux version ")
+    envd(server, made, "POST", "/files?path=empty", files={"file": ("empty", b"")})
+    answer = envd(server, made, "GET", "/files?path=empty")
+    assert (answer.content, answer.headers["content-length"]) == (b"", "0")
+
+
 def test_wrong_calls_to_a_sandbox(server: Server) -> None:
     made = server.create()
     for path, body, status, code in (

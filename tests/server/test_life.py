@@ -8,6 +8,7 @@ import os
 import signal
 import ssl
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -80,6 +81,21 @@ def test_the_native_tier(tmp_path: Path) -> None:
         assert envd(server, made, "GET", "/files?path=a").text == "kept"
     finally:
         server.stop()
+
+
+def test_a_boot_id_is_one_sandboxs_until_it_is_paused(server: Server) -> None:
+    """Nothing that runs outlives a pause: to programs, it is a boot. And no sandbox has another one's."""
+
+    def boot_id(made: dict[str, Any]) -> str:
+        return envd(server, made, "GET", "/files?path=/proc/sys/kernel/random/boot_id").text
+
+    first, second = server.create(), server.create()
+    before = boot_id(first)
+    assert boot_id(first) == before != boot_id(second)
+    assert server.request("POST", f"/sandboxes/{first['sandboxID']}/pause", json={}).status_code == 204
+    assert len({before, boot_id(first), boot_id(second)}) == 3
+    for made in (first, second):
+        server.request("DELETE", f"/sandboxes/{made['sandboxID']}")
 
 
 def test_a_sandbox_is_found_by_its_host_name(server: Server) -> None:

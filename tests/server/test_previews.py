@@ -28,6 +28,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.send_header("Content-Length", "0"); self.end_headers(); return
         length = int(self.headers.get("Content-Length") or 0)
         seen = {"path": self.path, "method": self.command, "body": self.rfile.read(length).decode()}
+        seen["names"] = list(self.headers)
         seen["headers"] = {k.lower(): v for k, v in self.headers.items()}
         data = json.dumps(seen).encode()
         self.send_response(200)
@@ -140,6 +141,18 @@ def test_a_signed_link_by_host_name(server: Server, made: dict[str, Any]) -> Non
     assert answer.json()["headers"]["cookie"] == "own=1"
     assert answer.headers["set-cookie"] == "guest=1; Path=/"
     assert answer.json()["headers"]["x-forwarded-host"] == host
+
+
+def test_names_of_headers_are_spelled_as_usual(server: Server, made: dict[str, Any]) -> None:
+    headers = {
+        "E2B-Traffic-Access-Token": made["trafficAccessToken"],
+        "x-own-header": "1",
+        "Content-Type": "text/plain",
+    }
+    names = httpx.post(f"{server.url}/p/{made['sandboxID']}/8000/", headers=headers, content=b"x").json()["names"]
+    usual = {"Host", "Content-Type", "Content-Length", "X-Own-Header", "X-Forwarded-Host", "X-Forwarded-Prefix"}
+    assert usual <= set(names)
+    assert len({name.lower() for name in names}) == len(names)
 
 
 def test_bodies_and_redirects(server: Server, made: dict[str, Any]) -> None:

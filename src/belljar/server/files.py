@@ -73,10 +73,13 @@ class Files:
         }
         if part:
             headers["Content-Range"] = f"bytes {start}-{end - 1}/{entry.size}"
-        pieces = self._pieces(held, guest, path, start, end, first)
+        unsized = bool(first) and not entry.size  # as those of /proc: what they hold is made when they are read
+        pieces = self._to_end(held, guest, path) if unsized else self._pieces(held, guest, path, start, end, first)
         if not part and request.headers.get("accept-encoding", "").strip().lower() == "gzip":
             return ByteStream(_gzip(pieces), {**headers, "Content-Encoding": "gzip"}, 200)
-        return ByteStream(pieces, {**headers, "Content-Length": str(end - start)}, 206 if part else 200)
+        if not unsized:
+            headers["Content-Length"] = str(end - start)
+        return ByteStream(pieces, headers, 206 if part else 200)
 
     async def _pieces(
         self, held: Held, guest: Guest, path: str, start: int, end: int, first: bytes
@@ -95,6 +98,18 @@ class Files:
                         piece = await guest.sandbox.files.read_range(path, start, min(end - start, _PIECE))
                     except SandboxError as error:
                         raise OSError("the file can't be read to its end") from error
+
+    async def _to_end(self, held: Held, guest: Guest, path: str) -> AsyncGenerator[bytes, None]:
+        """The bytes of a file without a size. OSError if they can't all be had."""
+        start = 0
+        with self._service.stream(held, guest):
+            try:
+                while piece := await guest.sandbox.files.read_range(path, start, _PIECE):
+                    yield piece
+                    self._service.count(held.record.tenant, "bytes_out", len(piece))
+                    start += len(piece)
+            except SandboxError as error:
+                raise OSError("the file can't be read to its end") from error
 
     async def upload(self, request: Request) -> Response:
         held = self._access.signed(request, "write")

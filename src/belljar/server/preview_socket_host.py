@@ -21,9 +21,9 @@ async def carry_socket(
     """Until one side ends. The client's handshake is answered when the server inside has answered its own."""
     await receive()  # the client's wish to connect
     query = scope["query_string"].decode("latin-1")
-    host = next(value for name, value in headers if name == b"host").decode("latin-1")
+    host = next(value for name, value in headers if name == b"Host").decode("latin-1")
     uri = f"ws://{host}{path or '/'}" + (f"?{query}" if query else "")
-    more = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in headers if name != b"host"]
+    more = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in headers if name != b"Host"]
     wanted = [Subprotocol(name) for name in scope.get("subprotocols", [])]
     try:
         inside = await connect(

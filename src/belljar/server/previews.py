@@ -166,7 +166,10 @@ def _redirect(scope: Scope, target: Target) -> dict[str, Any]:
 
 
 def forwarded(scope: Scope, target: Target, host: str) -> list[tuple[bytes, bytes]]:
-    """The headers of a request as the server inside gets them: nothing that is for us, and the host that it is told."""
+    """The headers of a request as the server inside gets them: nothing that is for us, and the host that it is told.
+
+    Names are spelled as browsers do over HTTP/1.1 (ASGI has them in small letters): not every program ignores case.
+    """
     dropped = {name.strip().lower() for line in _values(scope, b"connection") for name in line.split(b",")}
     kept: list[tuple[bytes, bytes]] = []
     for name, value in scope["headers"]:
@@ -184,7 +187,9 @@ def forwarded(scope: Scope, target: Target, host: str) -> list[tuple[bytes, byte
     kept.append((b"host", host.encode()))
     kept += [(b"x-forwarded-host", value) for value in _values(scope, b"host")[:1]]
     kept.append((b"x-forwarded-proto", scheme.encode()))
-    return [*kept, (b"x-forwarded-prefix", target.prefix.encode())] if target.prefix else kept
+    if target.prefix:
+        kept.append((b"x-forwarded-prefix", target.prefix.encode()))
+    return [(b"-".join(map(bytes.capitalize, name.split(b"-"))), value) for name, value in kept]
 
 
 def returned(headers: list[tuple[bytes, bytes]], target: Target) -> list[tuple[bytes, bytes]]:

@@ -57,6 +57,12 @@ const cases = {
     while (!handle.stdout.includes('hello')) await sleep(20)
     await handle.kill()
   },
+  async 'git keeps a password'(sandbox) {
+    await sandbox.git.dangerouslyAuthenticate({ username: 'ann', password: 'a b', host: 'git.example', protocol: 'https' })
+    assert.equal(await sandbox.git.getConfig('credential.helper', { scope: 'global' }), 'store')
+    const result = await sandbox.commands.run("printf 'protocol=https\\nhost=git.example\\n' | git credential fill")
+    assert.match(result.stdout, /^username=ann\npassword=a b$/m)
+  },
   async 'files are written and read'(sandbox) {
     const info = await sandbox.files.write('a.txt', 'text')
     assert.equal(info.path, '/home/user/a.txt')

@@ -7,7 +7,7 @@ blame grep hook rev-parse ls-files ls-remote remote fetch pull push config apply
 revert clean reflog bisect archive describe name-rev shortlog whatchanged rev-list merge-base notes version worktree
 bundle range-diff sparse-checkout help; for scripts cat-file ls-tree mktree read-tree write-tree commit-tree merge-tree
 hash-object update-index update-ref symbolic-ref show-ref for-each-ref check-ref-format check-attr check-ignore
-diff-tree diff-index diff-files count-objects fsck gc var.
+diff-tree diff-index diff-files count-objects credential fsck gc var.
 
 Repositories are in the sandbox's files, in git's own format; remotes are paths there, or http(s) URLs that its network
 policy allows.

@@ -29,6 +29,7 @@ from belljar.bin.git.commit import commit
 from belljar.bin.git.commit_tree import commit_tree
 from belljar.bin.git.config import config
 from belljar.bin.git.count_objects import count_objects
+from belljar.bin.git.credential import credential
 from belljar.bin.git.describe import describe
 from belljar.bin.git.diff import diff
 from belljar.bin.git.diff_index import diff_files, diff_index
@@ -241,6 +242,8 @@ def _in_repository(process: Process, repo: Repository | None, name: str, args: l
         return config(process, repo, args)
     if name == "ls-remote":
         return ls_remote(process, repo, args, before.settings)
+    if name == "credential":
+        return credential(process, repo, args, before.settings)
     alias = repo.config(f"alias.{name}") if repo is not None and name not in COMMANDS else None
     if alias is not None:
         if alias.startswith("!"):
@@ -253,7 +256,7 @@ def _in_repository(process: Process, repo: Repository | None, name: str, args: l
             process.leave()
     if name not in COMMANDS:
         process.error(f"git: '{name}' is not a git command. See 'git --help'.\n")
-        if close := get_close_matches(name, [*COMMANDS, "clone", "config", "init", "ls-remote"], 1):
+        if close := get_close_matches(name, [*COMMANDS, "clone", "config", "credential", "init", "ls-remote"], 1):
             process.error(f"\nThe most similar command is\n\t{close[0]}\n")
         return 1
     if repo is None:

@@ -34,7 +34,7 @@ class ProcServer(SyntheticServer):
         self._kernel = kernel
         self._space = space
         self._load = system.LoadAverage()
-        boot_id = _uuid(kernel.machine.entropy.random_bytes(16))
+        self._boot_id = ""
         kernel_settings: dict[str, Entry] = {
             "hostname": Text(self._hostname, 0o644, write=self._set_hostname),
             "domainname": static_text(DOMAINNAME + "\n"),
@@ -46,7 +46,7 @@ class ProcServer(SyntheticServer):
             "ngroups_max": static_text("65536\n"),
             "random": folder({
                 "uuid": Text(lambda: fsencode(_uuid(kernel.machine.entropy.random_bytes(16)) + "\n")),
-                "boot_id": static_text(boot_id + "\n"),
+                "boot_id": Text(self._boot),
                 "entropy_avail": static_text("256\n"),
                 "poolsize": static_text("256\n"),
             }),
@@ -99,6 +99,11 @@ class ProcServer(SyntheticServer):
             raise SysError(EACCES)
 
     # The top.
+
+    def _boot(self) -> bytes:
+        """Drawn when it is first read: sandboxes are forked from one that has booted already."""
+        self._boot_id = self._boot_id or _uuid(self._kernel.machine.entropy.random_bytes(16))
+        return fsencode(self._boot_id + "\n")
 
     def _names(self) -> list[str]:
         return [*map(str, sorted(self._space.table)), *self._top]

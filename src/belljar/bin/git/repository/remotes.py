@@ -7,10 +7,11 @@ import re
 from belljar.abi.paths import fsdecode
 from belljar.bin.git.repository.bundles import BundleRemote, is_bundle
 from belljar.bin.git.repository.config import config_paths, config_values, read_config
+from belljar.bin.git.repository.credentials import Settings
 from belljar.bin.git.repository.errors import GitError
 from belljar.bin.git.repository.remote import Remote, open_local
 from belljar.bin.git.repository.repo import Repository
-from belljar.bin.git.repository.web_remote import Settings, WebRemote, without_secrets
+from belljar.bin.git.repository.web_remote import WebRemote, without_secrets
 from belljar.kernel.process import Process
 
 FETCH_SPEC = "+refs/heads/*:refs/remotes/{name}/*"

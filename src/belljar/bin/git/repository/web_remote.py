@@ -7,7 +7,6 @@ import struct
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, TypeVar
-from urllib.parse import unquote
 
 from dulwich.client import AbstractHttpGitClient
 from dulwich.errors import (
@@ -24,9 +23,9 @@ from dulwich.pack import UnpackedObject, pack_objects_to_data
 from dulwich.refs import Ref
 
 from belljar.abi.paths import fsdecode, fsencode
-from belljar.bin._httpauth import Credentials, from_netrc
 from belljar.bin._url import BadUrl, Url, join, parse_url
 from belljar.bin._web import Exchange, Head, WebError
+from belljar.bin.git.repository.credentials import Settings, find_credentials
 from belljar.bin.git.repository.errors import GitError
 from belljar.bin.git.repository.remote import NOTHING, Remote, Update, missing_objects
 from belljar.bin.git.repository.repo import Repository
@@ -41,8 +40,6 @@ _BROKEN: Final = (
 """Exceptions that dulwich raises for a malformed answer."""
 
 T = TypeVar("T")
-Settings = Callable[[str], list[str]]
-"""All values of a configuration key."""
 
 
 class _Response:
@@ -81,7 +78,7 @@ class WebClient(AbstractHttpGitClient):
         self._process = process
         self._url = url
         self._settings = settings
-        self._credentials = _credentials(process, url, settings)
+        self._credentials = find_credentials(process, url, settings)
         self._started = process.kernel.hub.clock.monotonic()
 
     def _http_request(
@@ -308,30 +305,3 @@ def _is_safe(name: bytes, sha: bytes) -> bool:
     parts = name.split(b"/")
     good = all(part and not part.startswith(b".") and not part.endswith(b".lock") for part in parts)
     return good and b"\0" not in name and len(sha) == 40 and (name == b"HEAD" or name.startswith(b"refs/"))
-
-
-def _credentials(process: Process, url: Url, settings: Settings) -> Credentials | None:
-    """Return credentials from the URL, a credential store, or .netrc."""
-    if url.user is not None:
-        return Credentials(unquote(url.user), unquote(url.password or ""))
-    home = process.env.get("HOME", "/")
-    for helper in settings("credential.helper"):
-        words = helper.split()
-        if words[:1] == ["store"]:
-            path = next((word.removeprefix("--file=") for word in words[1:] if word.startswith("--file=")), "")
-            found = _stored(process, path or f"{home}/.git-credentials", url)
-            if found is not None:
-                return found
-    return from_netrc(fsdecode(process.try_read(f"{home}/.netrc") or b""), url.host, None)
-
-
-def _stored(process: Process, path: str, url: Url) -> Credentials | None:
-    lines = fsdecode(process.try_read(path) or b"").splitlines()
-    for line in lines:
-        try:
-            entry = parse_url(line.strip())
-        except BadUrl:
-            continue
-        if entry.origin == url.origin and entry.user is not None:
-            return Credentials(unquote(entry.user), unquote(entry.password or ""))
-    return None
