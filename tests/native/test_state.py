@@ -159,7 +159,8 @@ def test_a_snapshot_goes_on_at_the_other_tier_and_back() -> None:
         assert native.exec("uname -s; gcc --version | head -1 | cut -c1-3").stdout == "Linux\ngcc\n"
         native.exec("echo native > /workspace/n; rm -r /workspace/d/e; cp /usr/bin/true /workspace/true", check=True)
         second = native.snapshot("native")
-        assert native.fork().exec("cat /workspace/n").stdout == "native\n"
+        with native.fork() as branch:
+            assert branch.exec("cat /workspace/n").stdout == "native\n"
     with Sandbox.restore(second, tier="virtual") as again:
         assert again.info.tier == "virtual"
         assert again.exec("cat /workspace/n /workspace/d/g /data/deep/m ~/h; ls /workspace").stdout == (

@@ -19,8 +19,9 @@ from tests.native.test_isolation import CASES, ENDED, SOURCE
 
 NOBODY = 65534
 AS_NOBODY = """
-import ctypes, faulthandler, os, sys
-faulthandler.dump_traceback_later(200, exit=True)  # a program that hangs says where
+import ctypes, faulthandler, os, signal, sys
+faulthandler.register(signal.SIGALRM, chain=True)  # a program that hangs says where; without a thread, for unshare
+signal.alarm(200)
 from pathlib import Path
 from belljar import IsolationUnavailable, Limits, Sandbox, SandboxCreationError
 import belljar.native.launch_host as launch_host
