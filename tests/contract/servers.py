@@ -287,17 +287,20 @@ def remote(server: FileServer, cache: Cache | None = None) -> RemoteServer:
 class SettledHostDir(HostDirServer):
     """A host directory whose files may be kept however new they are: nobody changes them but through it."""
 
+    def __init__(self, top: Path) -> None:
+        super().__init__(top, read_only=False, trust=True)
+
     def settled(self, _stat: Stat) -> bool:
         return True
 
 
-def cached(top: Path) -> RemoteServer:
+def cached(server: SettledHostDir) -> RemoteServer:
     """A host directory at the far end, of which everything is kept for ever."""
-    return remote(SettledHostDir(top, read_only=False, trust=True), Cache(lambda: 0.0, 64 * MIB, 10_000))
+    return remote(server, Cache(lambda: 0.0, 64 * MIB, 10_000))
 
 
 def make_cached_host(tree: Tree, tmp: Path) -> FileServer:
-    return cached(write_host(tree, tmp))
+    return cached(SettledHostDir(write_host(tree, tmp)))
 
 
 def make_ninep(tree: Tree, tmp: Path) -> FileServer:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
@@ -43,7 +43,7 @@ from belljar.abi.flags import (
 from belljar.kernel.fs.hostdir_host import HostDirServer
 from belljar.kernel.fs.overlay import OverlayServer
 from belljar.kernel.vfs.server import FileServer
-from tests.contract.servers import Ticking, cached, memory
+from tests.contract.servers import SettledHostDir, Ticking, cached, memory
 from tests.kernel.model_files import Model
 from tests.kernel.real_files import Real, can_chroot
 from tests.kernel.virtual_files import Virtual
@@ -334,6 +334,9 @@ class FilesOfAUser(Files):
     uid = 1000
 
 
+Host = TypeVar("Host", bound=HostDirServer)
+
+
 class FilesOfTheHost(Files):
     """A host directory, as it is and under an overlay. It has no owners, special files and set-id bits."""
 
@@ -342,8 +345,15 @@ class FilesOfTheHost(Files):
         self.places = ExitStack()
 
     def blank_servers(self) -> Sequence[FileServer]:
-        made = [self.places.enter_context(tempfile.TemporaryDirectory()) for _ in range(2)]
-        return [HostDirServer(place, read_only=False) for place in made]
+        return [self.opened(HostDirServer(self.place(), read_only=False)) for _ in range(2)]
+
+    def place(self) -> Path:
+        return Path(self.places.enter_context(tempfile.TemporaryDirectory()))
+
+    def opened(self, server: Host) -> Host:
+        """Have it closed in the end."""
+        self.places.callback(server.close)
+        return server
 
     def worlds_over(self, servers: Sequence[FileServer], bare: list[Virtual]) -> list[tuple[str, Virtual]]:
         over = OverlayServer(servers[1], memory(), Ticking())
@@ -367,7 +377,7 @@ class FilesOfTheHostFromAfar(FilesOfTheHost):
     """The same through messages, with all answers kept for ever: only what changes from here is asked again."""
 
     def blank_servers(self) -> Sequence[FileServer]:
-        return [cached(Path(self.places.enter_context(tempfile.TemporaryDirectory()))) for _ in range(2)]
+        return [cached(self.opened(SettledHostDir(self.place()))) for _ in range(2)]
 
 
 @pytest.fixture(scope="module")
