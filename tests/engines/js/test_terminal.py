@@ -15,8 +15,10 @@ def test_names_are_completed(sandbox: Sandbox, v8: None) -> None:
         shell.until(typed)
         shell.terminal.write(b"\t")
         shell.until(completed.removeprefix(typed))
-    assert b"/\r\n" in shell.enter(b"').sep)", b"undefined")
-    shell.until(b"> ")
+    said, _, after = shell.enter(b"').sep)", b"undefined").partition(b"undefined")
+    assert b"/\r\n" in said
+    if b"> " not in after:  # it may have come with the rest
+        shell.until(b"> ")
     shell.terminal.write(b"\x04")
     shell.until(b"sh> ")
     sandbox.files.write("/workspace/a_long_file_name", "its text")
