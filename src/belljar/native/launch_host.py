@@ -217,7 +217,7 @@ def _send_plan(worker: NativeWorker, plan: bytes) -> None:
     try:
         worker.connection.sendall(plan)
         worker.greeting = receive_ready(worker.connection)
-        worker.upper, *sockets = _receive_descriptors(worker.descriptors)
+        worker.upper, *sockets = receive_made(worker.descriptors)
         worker.sockets = [socket.socket(fileno=fd) for fd in sockets]
     except (OSError, WireError) as error:
         raise WorkerUnavailable(f"the launcher ended while it started: {error}") from error
@@ -239,11 +239,16 @@ def _make_cgroup(request: Request) -> Cgroup | None:
 def _accounts(request: Request, root: Root) -> tuple[Account, dict[str, bytes]]:
     find = _find_accounts if request.source.directory else _find_accounts_once  # a directory may change
     account, passwd, group = find(request.user, tuple(root.lowers))
-    names = request.hostname if "." not in request.hostname else f"{request.hostname} {request.hostname.split('.')[0]}"
-    return account, {
-        "/etc/passwd": passwd.encode(),
-        "/etc/group": group.encode(),
-        "/etc/hostname": f"{request.hostname}\n".encode(),
+    own = {"/etc/passwd": passwd.encode(), "/etc/group": group.encode()}
+    return account, own | host_files(request.hostname)
+
+
+def host_files(hostname: str) -> dict[str, bytes]:
+    """The files by which a system knows its own name."""
+    short = hostname.split(".")[0]
+    names = hostname if short == hostname else f"{hostname} {short}"
+    return {
+        "/etc/hostname": f"{hostname}\n".encode(),
         "/etc/hosts": f"127.0.0.1 localhost\n::1 localhost\n127.0.1.1 {names}\n".encode(),
     }
 
@@ -378,8 +383,8 @@ def explain_refusal() -> str:
     return "".join(f"\n{line}" for line in advice)
 
 
-def _receive_descriptors(descriptors: socket.socket) -> list[int]:
-    """Those that are there: pid 1 sent them before it was ready."""
+def receive_made(descriptors: socket.socket) -> list[int]:
+    """Descriptors that the plan had pid 1 make and send, before it was ready: that of its changes first."""
     descriptors.setblocking(False)
     found: list[int] = []
     with suppress(BlockingIOError):

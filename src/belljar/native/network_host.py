@@ -24,7 +24,7 @@ _NO_RULES: Final = (
     "\na sandbox with a network needs the kernel's nf_tables, with NAT (Linux 5.2 or newer), and veth: as root,"
     " modprobe -a nf_tables nft_chain_nat nft_nat nft_ct nft_reject_inet nft_limit veth"
 )
-_NO_RESOLVER: Final = b"# this sandbox has no network\noptions timeout:0 attempts:1\n"
+NO_RESOLVER: Final = b"# this sandbox has no network\noptions timeout:0 attempts:1\n"
 """So that resolvers that wait for an answer, whatever the kernel says, wait for none."""
 
 
@@ -36,7 +36,7 @@ class NativeNetwork:
 
     def __init__(self, network: Network | None, name: str, lowers: Sequence[str] = ()) -> None:
         self.redirected = network is not None
-        self.files: dict[str, bytes] = {"/etc/resolv.conf": _NO_RESOLVER}
+        self.files: dict[str, bytes] = {"/etc/resolv.conf": NO_RESOLVER}
         """Files to write in the root, with directories on the way to them."""
         self.environment: dict[str, str] = {}
         """Variables for what the image and the owner do not set."""

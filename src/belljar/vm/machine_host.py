@@ -19,9 +19,9 @@ from belljar.abi.limits import MIB, Limits
 from belljar.abi.wire import Ready, encode
 from belljar.fuse.session import Account as FileAccount
 from belljar.native.accounts import choose_account
-from belljar.native.launch_host import descendants
+from belljar.native.launch_host import descendants, host_files
 from belljar.native.network import closed
-from belljar.native.network_host import ip_versions, serve_redirected
+from belljar.native.network_host import NO_RESOLVER, ip_versions, serve_redirected
 from belljar.native.trust import BUNDLES, trust
 from belljar.net.broker.authority_host import SandboxAuthority
 from belljar.net.broker.gate_host import Gate
@@ -256,13 +256,7 @@ def _inside(request: Request, parts: Parts, hardware: Hardware, mode: RootMode) 
         raise WorkerUnavailable(
             f"the root filesystem has no user {request.user!r}, and is not to be changed: use 'agent'"
         )
-    short = request.hostname.split(".")[0]
-    hosts = request.hostname if short == request.hostname else f"{request.hostname} {short}"
-    files = {
-        "/etc/hostname": f"{request.hostname}\n".encode(),
-        "/etc/hosts": f"127.0.0.1 localhost\n::1 localhost\n127.0.1.1 {hosts}\n".encode(),
-        "/etc/resolv.conf": _NO_RESOLVER,
-    }
+    files = {**host_files(request.hostname), "/etc/resolv.conf": NO_RESOLVER}
     if mode is RootMode.MEMORY:
         files |= {"/etc/passwd": new_passwd.encode(), "/etc/group": new_group.encode()}
     authority, variables = None, dict[str, str]()
@@ -314,4 +308,3 @@ def _trust(disk: Disk, authority: SandboxAuthority, mode: RootMode) -> tuple[dic
 
 
 _ACCOUNTS: Final = ("passwd", "group")
-_NO_RESOLVER: Final = b"# this sandbox has no network\noptions timeout:0 attempts:1\n"

@@ -20,11 +20,17 @@ from belljar.abi.wire import Ready, WireError, worker_frames
 from belljar.lockdown.bpf import MACHINES
 from belljar.lockdown.polling_host import readable
 from belljar.lockdown.seal_host import landlock_rules
-from belljar.lockdown.sockets_host import receive_descriptors
 from belljar.lockdown.standard_host import open_standard_descriptors
 from belljar.native.accounts import Account
 from belljar.native.agent_build_host import agent_program
-from belljar.native.launch_host import END_SECONDS, end_launcher, owner_ids, receive_ready, spawn_launcher
+from belljar.native.launch_host import (
+    END_SECONDS,
+    end_launcher,
+    owner_ids,
+    receive_made,
+    receive_ready,
+    spawn_launcher,
+)
 from belljar.native.mounts_host import device_for
 from belljar.native.plan import AGENT_PROCESSES, Ground, Inside, encode_plan
 from belljar.native.roots import Bind
@@ -241,14 +247,7 @@ def _layers(greeting: bytes) -> list[str]:
 
 
 def _receive_listeners(descriptors: socket.socket) -> list[socket.socket]:
-    """The sockets that the plan had made: the directory of changes comes first, and is not needed."""
-    found: list[int] = []
-    descriptors.setblocking(False)
-    with suppress(BlockingIOError):
-        while True:
-            data, fds = receive_descriptors(descriptors, 1, 1)
-            found += fds
-            if not data:
-                break
-    os.close(found.pop(0))
+    """The sockets that the plan had made; its directory of changes is not needed."""
+    changes, *found = receive_made(descriptors)
+    os.close(changes)
     return [socket.socket(fileno=fd) for fd in found]
