@@ -93,9 +93,9 @@ def raw(server: Server, mallory: str, victim: RemoteSandbox) -> Iterator[Raw]:
     assert victim.exec("cat secret").stdout == "mine"
 
 
-def start(number: int, **changes: Any) -> Start:
+def start(number: int, *argv: bytes, **changes: Any) -> Start:
     given: dict[str, Any] = {"env": {}, "cwd": None, "stdin": None, "merge": False, "live": True, "limits": {}}
-    return Start(number, [b"true"], **{**given, **changes})
+    return Start(number, [*argv] or [b"true"], **{**given, **changes})
 
 
 # Who may come in at all.
@@ -303,8 +303,8 @@ def test_frames_that_break_the_rules(raw: Raw, attack: Callable[[Raw], HostMessa
 
 
 def test_a_number_twice(raw: Raw) -> None:
-    raw.say(start(raw.number(1)))
-    raw.say(start(raw.number(1)))
+    raw.say(start(raw.number(1), b"sleep", b"60"))
+    raw.say(start(raw.number(1), b"sleep", b"60"))
     assert raw.over() is not None
 
 

@@ -16,8 +16,8 @@
 #define FRAME_ROOM (3 * PATH_MAX)
 #define DEPTH_MAX 1000
 #define STOPPED_MAX (1 << 16)
-#define STOP_SECONDS 1.0
-#define ORDER_SECONDS 0.5
+#define STOP_SECONDS 5.0 /* for all; a machine may lose seconds to its host */
+#define DEAF_SECONDS 0.5 /* for who hears no signal */
 #define STOP_PAUSE 1000 /* microseconds */
 #define OPAQUE "trusted.overlay.opaque"
 
@@ -234,8 +234,13 @@ static bool is_to_stop(const struct process *process) {
            strchr("TtZX", process->state) == NULL;
 }
 
+static bool is_awaited(const struct process *process, double taken) {
+    return is_to_stop(process) && (process->state != 'D' || taken < DEAF_SECONDS);
+}
+
 /* A process is stopped when its parent stands still and continued before it, so that no shell that waits for its
- * programs sees one stopped, as if by ^Z; for those whose parents take too long, this is given up. */
+ * programs sees one stopped, as if by ^Z. Who waits in the kernel without hearing signals (D) may do so for long: it
+ * holds up nobody then, and stops when it comes back. Every other process stops as soon as it runs. */
 void stop_others(void) {
     if (stopped == NULL)
         stopped = allocate(STOPPED_MAX * sizeof *stopped);
@@ -249,9 +254,9 @@ void stop_others(void) {
             pid_t pid = found[i].pid;
             if (!is_to_stop(&found[i]))
                 continue;
-            running = true;
+            running |= is_awaited(&found[i], taken);
             struct process *parent = find_process(found[i].parent);
-            if ((parent != NULL && is_to_stop(parent) && taken < ORDER_SECONDS) || kill(pid, SIGSTOP) != 0)
+            if ((parent != NULL && is_awaited(parent, taken)) || kill(pid, SIGSTOP) != 0)
                 continue;
             bool known = false;
             for (size_t each = 0; each < stopped_count && !known; each++)
