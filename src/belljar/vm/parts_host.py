@@ -42,6 +42,8 @@ _VERSION: Final = 1
 _LZ4: Final = b"\x02\x21\x4c\x18"
 _BOOTS_KEPT: Final = 6
 """Directories of a kernel and a first root in the cache: those used least recently are removed."""
+_PARTS_KEPT: Final = 2
+"""Those of a version of belljar before this one may be in use."""
 _PREPARE: Final = "run `belljar prepare microvm` first; it fetches some 100 MB of Debian's packages"
 
 
@@ -115,7 +117,7 @@ def check_machine() -> None:
 def find_parts() -> Parts:
     """What is prepared; the first root is made anew if the agent is another one. PartsUnavailable."""
     check_machine()
-    place = Path(directory(f"parts-{_key()}"))
+    place = Path(held_directory(f"parts-{_key()}"))
     if not (place / "done").exists():
         raise PartsUnavailable(f"nothing is prepared for the microvm tier: {_PREPARE}")
     try:
@@ -156,6 +158,7 @@ def prepare(hear: Hear, mirror: str = "") -> Parts:
         if not (place / "done").exists():
             try:
                 _make(place, hear, mirror)
+                trim_directory(directory(), _PARTS_KEPT - 1, {place.name}, prefix="parts-")
             except (ImageError, OSError, subprocess.SubprocessError) as error:
                 raise PartsUnavailable(
                     f"{error}\nWhat was fetched is kept: run it again to go on. Without a way to Debian's mirrors, "
