@@ -55,8 +55,8 @@ _MASKS = [
     (r"(content-length: )\d+\n(content-type: multipart.*)\n", r"\2\n\1N\n"),
     (r"(content-type: multipart.*\ncontent-length: )\d+\n", r"\1N\n"),
     (r"(?m)^\* (Ignoring the response-body|setting size while ignoring|Request completely sent off)\n", ""),
-    (r"( +[0-9.]+[kMG]?){2}( --:--:--){3} +[0-9.]+[kMG]?", " SPEEDS"),
-    (r"( +[0-9.]+[kMG]?){2} --:--:--  0:00:0\d --:--:-- +[0-9.]+[kMG]?", " SPEEDS"),
+    (r"( +[0-9.]+[kMG]?){2}( --:--:--|  \d:\d\d:\d\d){3} +[0-9.]+[kMG]?", " SPEEDS"),
+    (r"(?<=SPEEDS)\r[^\r\n]* SPEEDS(?!\n)", ""),  # curl draws again after each second
     (r"after \d+ (ms|milliseconds)", r"after N \1"),
     (r"\t1\d{9}\t", "\tTIME\t"),
     (r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", "DATE"),

@@ -72,10 +72,10 @@ class Guest:
     def check(self, *more: str) -> None:
         """The secret is nowhere."""
         self.run("cat /mnt/web/*/* 2>/dev/null; find /tmp /workspace /home -type f | xargs cat 2>/dev/null; env")
+        self.sandbox.close()  # has every event told
         seen = b"\n".join([*self.said, repr(self.events).encode(), self._audit.read_bytes(), *map(str.encode, more)])
         for form in spellings(SECRET):
             assert form not in seen, form
-        self.sandbox.close()
         self._log.close()
 
 
@@ -148,10 +148,12 @@ def test_a_secret_in_the_url(open_guest: Open, tmp_path: Path) -> None:
             f"exec 3<>/mnt/web/clone; read n <&3; echo 'url {url}' >&3; cd /mnt/web/$n; cat body response info error"
         )
         assert server.last.target == f"/{SECRET[:10]}-bot/v1/items?x=1&key={SECRET}"
+        guest.check()
         rewrites = [event.data.get("rewrote") for event in guest.events if event.data.get("action") == "request"]
         assert rewrites == [["url"], ["url"]]
-        guest.check((tmp_path / "network.jsonl").read_text())
-        assert SECRET[:10] not in (tmp_path / "network.jsonl").read_text()
+        record = (tmp_path / "network.jsonl").read_text()
+        assert not any(form.decode("latin-1") in record for form in spellings(SECRET))
+        assert SECRET[:10] not in record
 
 
 def test_an_answer_in_parts_is_not_had(open_guest: Open) -> None:
@@ -355,6 +357,7 @@ def test_a_function_that_maps_a_body_is_the_owners(open_guest: Open) -> None:
         assert guest.run(f"curl -sS -d some http://api.test:{server.port}/") == "got some"
         assert server.last.body == b"SOME"
         assert "the policy failed" in guest.run(f"curl -sS -d bad http://api.test:{server.port}/")
+        guest.sandbox.close()  # has every event told
         told = [event.data for event in guest.events if event.data.get("action") == "policy-error"]
         assert [event["error"] for event in told] == ["LookupError"]
         assert "not this" not in str(told), "the text of an exception may have a secret in it"
@@ -394,6 +397,7 @@ def test_records_are_lines_of_plain_text(open_guest: Open, tmp_path: Path) -> No
         guest.run("dig $'\\e[31mx.test'; printf 'x\\ny A' > /net/dns; printf 'connect a\\nb!1' > /net/tcp/clone")
         assert "\x1b" not in shown
         assert "\n{" not in shown
+        guest.sandbox.close()  # has every event written
         lines = path.read_bytes().splitlines()
         assert all(byte >= 32 or byte == 10 for line in lines for byte in line)
         assert all(isinstance(json.loads(line), dict) for line in lines)

@@ -113,7 +113,7 @@ def test_nc() -> None:
             assert result.stderr == f"Connection to 127.0.0.1 {server.port} port [tcp/*] succeeded!\n"
             result = sandbox.exec(f"printf 'GET / HTTP/1.0\\r\\n\\r\\n' | nc 127.0.0.1 {web.port} | tail -n 1")
             assert result.stdout == "page"
-            result = sandbox.exec(f"nc -z -w 2 127.0.0.1 {wire.port}")
+            result = sandbox.exec(f"nc -z -w 30 127.0.0.1 {wire.port}")
             assert result.exit_code == 1
             assert re.fullmatch(r"nc: connect to 127\.0\.0\.1 port \d+ \(tcp\) failed: .*not open.*\n", result.stderr)
             scan = f"for p in {{8000..8040}} {wire.port}; do nc -z 127.0.0.1 $p; done"

@@ -91,7 +91,7 @@ def test_a_request(guest: Guest, server: HttpServer) -> None:
 
 @pytest.mark.parametrize("name", ["", ".", "a\0b", "x" * 300, "\u0660.1", "*.test", "127.1", "a b", "nobody.test"])
 def test_tls_with_whom_it_may_be_fails_in_words(guest: Guest, server: HttpServer, name: str) -> None:
-    guest.send(Dial(1, "tcp", "127.0.0.1", server.port, 5.0), Secure(1, name, ["h2", "\0", "x" * 500]))
+    guest.send(Dial(1, "tcp", "127.0.0.1", server.port, 30.0), Secure(1, name, ["h2", "\0", "x" * 500]))
     assert isinstance(guest.next(), Opened)
     failed = guest.next()
     assert isinstance(failed, Failed)
