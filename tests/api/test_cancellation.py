@@ -47,7 +47,7 @@ def descendants() -> set[int]:
 
 def comes_back(measure: Callable[[], int], most: int) -> int:
     """The figure once it is no more than that; else what it still is after a while."""
-    deadline = time.monotonic() + 15
+    deadline = time.monotonic() + 60
     while (figure := measure()) > most and time.monotonic() < deadline:
         gc.collect()
         time.sleep(0.1)
@@ -218,7 +218,7 @@ def test_a_cancelled_spawn_ends_its_process() -> None:
                 task.cancel()
                 with pytest.raises(asyncio.CancelledError):
                     await task
-            deadline = time.monotonic() + 5
+            deadline = time.monotonic() + 60
             while (await sandbox.stats())["processes"] and time.monotonic() < deadline:
                 await asyncio.sleep(0.05)
             assert (await sandbox.stats())["processes"] == 0
@@ -235,7 +235,7 @@ def test_a_timeout_is_never_lost() -> None:
                 task = asyncio.ensure_future(forever(sandbox))
                 await asyncio.sleep(0.0001 * (number % 30))
                 task.cancel()
-                done, _ = await asyncio.wait([task], timeout=5)
+                done, _ = await asyncio.wait([task], timeout=60)
                 assert done, "a cancellation was lost"
                 assert task.cancelled()
 
@@ -257,9 +257,9 @@ def test_close_during_a_run_raises_as_pythons_does() -> None:
 
     sandbox, alone = Sandbox(), js()
     prefix = alone.precompile("1")
-    forever = "await new Promise(done => setTimeout(done, 8000))"
+    forever = "await new Promise(done => setTimeout(done, 600000))"
     acts: dict[str, Callable[[], object]] = {
-        "python": lambda: sandbox.python.run("import time; time.sleep(8)"),
+        "python": lambda: sandbox.python.run("import time; time.sleep(600)"),
         "js": lambda: sandbox.js.run(forever),
         "alone": lambda: alone.run(forever),
         "prefix": lambda: prefix.run(forever),
@@ -268,12 +268,11 @@ def test_close_during_a_run_raises_as_pythons_does() -> None:
     for thread in threads:
         thread.start()
     time.sleep(1.5)
-    began = time.monotonic()
     sandbox.close()
     alone.close()
     for thread in threads:
-        thread.join()
-    assert time.monotonic() - began < 3
+        thread.join(60)
+    assert not any(thread.is_alive() for thread in threads)
     assert said.keys() == acts.keys()
     with pytest.raises(SandboxClosed):
         alone.run("1")
@@ -283,7 +282,7 @@ def test_close_during_a_run_awaited() -> None:
     async def main() -> None:
         sandbox = AsyncSandbox()
         await sandbox.start()
-        run = asyncio.ensure_future(sandbox.js.run("await new Promise(done => setTimeout(done, 8000))"))
+        run = asyncio.ensure_future(sandbox.js.run("await new Promise(done => setTimeout(done, 600000))"))
         await asyncio.sleep(1)
         await sandbox.close()
         with pytest.raises(SandboxClosed):
@@ -293,18 +292,20 @@ def test_close_during_a_run_awaited() -> None:
 
 
 def test_many_slow_tools_do_not_delay_another_sandbox() -> None:
+    go_on = threading.Event()
+
     def slow() -> str:
-        time.sleep(0.5)
+        go_on.wait(120)
         return "done"
 
     async def main() -> None:
         async with AsyncSandbox(tools={"slow": slow}) as busy, AsyncSandbox() as other:
             task = asyncio.ensure_future(busy.exec("for i in $(seq 60); do slow & done; wait"))
             await asyncio.sleep(0.3)
-            began = time.monotonic()
             async with AsyncSandbox():
                 assert (await other.exec("echo x")).stdout == "x\n"
-            assert time.monotonic() - began < 2
+            assert not task.done()
+            go_on.set()
             assert (await task).stdout == "done\n" * 60
 
     asyncio.run(main())

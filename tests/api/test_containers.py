@@ -45,7 +45,7 @@ def test_running_and_looking_into_one() -> None:
         assert sandbox.containers.get("box").info() == info
         with pytest.raises(ContainerError, match="still runs after"):
             box.wait(timeout=0.2)
-        box.stop(timeout=1)
+        box.stop(timeout=60)
         assert (box.wait(), box.info().state.status) == (143, "exited")
         box.start()
         assert box.info().running
@@ -121,7 +121,7 @@ def test_from_asyncio(image: Image, store: Store) -> None:
             await box.stop(1)
             await box.start()
             await box.kill()
-            await box.wait(20)
+            await box.wait(120)
             assert await box.logs() == ""
             await box.remove()
 

@@ -15,6 +15,8 @@ from belljar.api.request import GRACE
 from belljar.engines.owner.template_host import EngineProcess
 
 LARGE = bytes(20 << 20)
+SLOW = 60
+"""Seconds that a busy machine may add. What no deadline bounds takes ten minutes, or has no end."""
 
 
 def test_a_stopped_worker_that_takes_no_input() -> None:
@@ -24,7 +26,7 @@ def test_a_stopped_worker_that_takes_no_input() -> None:
         began = time.monotonic()
         with pytest.raises(SandboxClosed, match=r"did not take|stopped answering") as caught:
             sandbox.exec("cat", stdin=LARGE, timeout=1)
-        assert 1 <= time.monotonic() - began < 1 + GRACE + 1
+        assert 1 <= time.monotonic() - began < 1 + GRACE + SLOW
         assert "crashed" not in str(caught.value)
         with pytest.raises(SandboxClosed, match=r"did not take|stopped answering"):
             sandbox.exec("true")
@@ -38,7 +40,7 @@ def test_the_same_awaited() -> None:
             began = time.monotonic()
             with pytest.raises(SandboxClosed, match=r"did not take|stopped answering"):
                 await sandbox.exec("cat", stdin=LARGE, timeout=1)
-            assert 1 <= time.monotonic() - began < 1 + GRACE + 1
+            assert 1 <= time.monotonic() - began < 1 + GRACE + SLOW
 
     asyncio.run(main())
 
@@ -62,7 +64,7 @@ def test_everyone_who_waits_learns_the_same_reason() -> None:
         with pytest.raises(SandboxClosed) as caught:
             sandbox.exec("true", timeout=0.3)
         for thread in threads:
-            thread.join(10)
+            thread.join(120)
         with pytest.raises(SandboxClosed) as later:
             process.wait()
     assert set(said) | {str(caught.value), str(later.value)} == {str(caught.value)}
@@ -72,20 +74,20 @@ def test_everyone_who_waits_learns_the_same_reason() -> None:
 
 def test_a_patient_caller_is_not_ended_by_a_short_wait() -> None:
     """A wait that may be in vain is over at its time, whatever the worker does with what it was sent before."""
-    with Sandbox(limits=Limits(wall_seconds=20)) as sandbox:
+    with Sandbox(limits=Limits(wall_seconds=120)) as sandbox:
         process = sandbox.spawn("sleep 100")
         os.kill(sandbox._link.pid, signal.SIGSTOP)
         began = time.monotonic()
         assert process.wait(0.2) is None
         assert process.stdout.next_chunk(0.2) == b""
-        assert time.monotonic() - began < 2
+        assert time.monotonic() - began < SLOW
         os.kill(sandbox._link.pid, signal.SIGCONT)
         assert sandbox.exec("echo on").stdout == "on\n"
 
 
 @pytest.mark.parametrize("act", ["read", "write", "send", "next"])
 def test_no_stream_waits_for_a_stopped_worker_for_ever(act: str) -> None:
-    with Sandbox(limits=Limits(wall_seconds=0.7)) as sandbox:
+    with Sandbox(limits=Limits(wall_seconds=2)) as sandbox:  # it is not over before the worker is stopped
         process = sandbox.spawn("cat")
         os.kill(sandbox._link.pid, signal.SIGSTOP)
         began = time.monotonic()
@@ -99,7 +101,7 @@ def test_no_stream_waits_for_a_stopped_worker_for_ever(act: str) -> None:
             else:
                 process.stdin.write(LARGE)
                 process.wait()
-        assert time.monotonic() - began < 4
+        assert time.monotonic() - began < 2 + GRACE + SLOW
 
 
 @pytest.mark.parametrize("stop", ["before", "after"])
@@ -112,11 +114,11 @@ def test_a_stopped_worker_is_ended_by_the_timeout_of_a_started_command(stop: str
             with pytest.raises(SandboxClosed, match="stopped answering"):
                 sandbox.spawn("cat", timeout=1)
         else:
-            process = sandbox.spawn("cat", limits=Limits(wall_seconds=1))
+            process = sandbox.spawn("cat", limits=Limits(wall_seconds=2))
             os.kill(sandbox._link.pid, signal.SIGSTOP)
             with pytest.raises(SandboxClosed, match=r"did not take|stopped answering"):
                 process.stdin.send(LARGE)
-        assert time.monotonic() - began < 1 + GRACE + 3
+        assert time.monotonic() - began < 2 + GRACE + SLOW
 
 
 def test_the_same_for_a_started_command_awaited() -> None:
@@ -124,11 +126,11 @@ def test_the_same_for_a_started_command_awaited() -> None:
         async with AsyncSandbox() as sandbox:
             await sandbox.exec("true")
             began = time.monotonic()
-            process = await sandbox.spawn("cat", timeout=1)
+            process = await sandbox.spawn("cat", timeout=2)
             os.kill(sandbox._link.worker.pid, signal.SIGSTOP)
             with pytest.raises(SandboxClosed, match=r"did not take|stopped answering"):
                 await process.stdin.send(LARGE)
-            assert time.monotonic() - began < 1 + GRACE + 3
+            assert time.monotonic() - began < 2 + GRACE + SLOW
 
     asyncio.run(main())
 
@@ -165,7 +167,7 @@ def test_a_stopped_javascript_process() -> None:
         os.kill(session.process.pid, signal.SIGSTOP)
         began = time.monotonic()
         result = alone.run("x.length", globals={"x": "y" * (20 << 20)}, limits=RunLimits(wall_ms=500))
-        assert time.monotonic() - began < 1 + GRACE + 1
+        assert time.monotonic() - began < 1 + GRACE + SLOW
         assert result.error is not None
         assert result.error.code == "WALL_LIMIT"
         assert alone.run("1 + 1").value == 2

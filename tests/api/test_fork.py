@@ -94,8 +94,8 @@ def test_no_two_branches_draw_the_same_numbers() -> None:
 
 def test_a_seed_that_was_chosen_stays_chosen() -> None:
     with Sandbox() as origin:
-        origin.spawn("RANDOM=42; while [ ! -e go ]; do sleep 0.01; done; echo $RANDOM > out; touch done")
-        time.sleep(0.2)
+        origin.spawn("RANDOM=42; touch set; while [ ! -e go ]; do sleep 0.01; done; echo $RANDOM > out; touch done")
+        origin.exec("while [ ! -e set ]; do sleep 0.01; done", timeout=60)
         with one(origin) as branch:
             wait = "touch go; while [ ! -e done ]; do sleep 0.01; done; cat out"
             assert origin.exec(wait).stdout == branch.exec(wait).stdout
@@ -113,11 +113,11 @@ def test_what_runs_goes_on_in_both() -> None:
         with one(origin) as branch:
             last = int(branch.exec("cat last").stdout or 0)
             branch.exec(f"while [ $(cat last) -lt {last + 5} ]; do sleep 0.02; done; touch stop")
-            assert branch.exec("while [ ! -e end ]; do sleep 0.01; done; cat end", timeout=20).stdout == "end\n"
+            assert branch.exec("while [ ! -e end ]; do sleep 0.01; done; cat end", timeout=60).stdout == "end\n"
             assert origin.exec("ls stop").exit_code != 0
             assert not process.exited
             origin.exec("touch stop")
-            assert process.wait(20) == 0
+            assert process.wait(60) == 0
             assert branch.stats()["processes"] == 0
 
 
@@ -127,8 +127,8 @@ def test_output_that_nobody_reads_does_not_stop_a_branch() -> None:
         assert flood.stdout.next_chunk()
         with one(origin) as branch:
             assert branch.exec("echo ok").stdout == "ok\n"
-            branch.exec("pkill yes", timeout=20)
-            assert branch.exec("while [ ! -e over ]; do sleep 0.01; done; cat over", timeout=20).stdout == "over\n"
+            branch.exec("pkill yes", timeout=60)
+            assert branch.exec("while [ ! -e over ]; do sleep 0.01; done; cat over", timeout=60).stdout == "over\n"
             assert flood.stdout.next_chunk()
         flood.kill("KILL")
 
@@ -137,7 +137,7 @@ def test_the_limits_of_what_runs_hold_in_a_branch_too() -> None:
     with Sandbox(limits=Limits(output_bytes=1 << 20)) as origin:
         process = origin.spawn("sleep 0.3; yes")
         with one(origin) as branch:
-            deadline = time.monotonic() + 20
+            deadline = time.monotonic() + 60
             while branch.stats()["processes"] and time.monotonic() < deadline:
                 time.sleep(0.02)
             assert branch.stats()["processes"] == 0
@@ -155,10 +155,10 @@ def test_terminals_and_open_input_do_not_trouble_a_branch() -> None:
             terminal.write("echo $((x+1))\n")
             cat.stdin.write("after\n")
             cat.stdin.close()
-            assert cat.wait(20) == 0
+            assert cat.wait(60) == 0
             assert branch.exec("echo ok; ps aux | grep -q '[b]ash --norc' && echo there").stdout == "ok\nthere\n"
             shown = b""
-            while b"42" not in shown and (piece := terminal.read(20)):
+            while b"42" not in shown and (piece := terminal.read(60)):
                 shown += piece
             assert b"42" in shown
             assert origin.exec("cat copy").stdout == "before\nafter\n"
@@ -198,31 +198,33 @@ def test_files_that_were_open_on_a_mount_stay_open_in_each(tmp_path: Path) -> No
     (tmp_path / "a").write_text("".join(f"line {n}\n" for n in range(1000)))
     with Sandbox(mounts={"/host": Mount.host(str(tmp_path))}) as origin:
         reader = origin.spawn(
-            "exec 3< /host/a; read -r x <&3; while [ ! -e go ]; do sleep 0.01; done; cat <&3 | wc -l > n; touch done"
+            "exec 3< /host/a; read -r x <&3; touch read; "
+            "while [ ! -e go ]; do sleep 0.01; done; cat <&3 | wc -l > n; touch done"
         )
-        origin.exec("while ! ls /proc/[0-9]*/fd/3 2> /dev/null; do sleep 0.01; done")
+        origin.exec("while [ ! -e read ]; do sleep 0.01; done", timeout=60)
         with one(origin) as branch:
             wait = "touch go; while [ ! -e done ]; do sleep 0.01; done; cat n"
-            assert origin.exec(wait, timeout=20).stdout == "999\n"
-            assert reader.wait(20) == 0
-            assert branch.exec(wait, timeout=20).stdout == "999\n"
+            assert origin.exec(wait, timeout=60).stdout == "999\n"
+            assert reader.wait(60) == 0
+            assert branch.exec(wait, timeout=60).stdout == "999\n"
 
 
 def test_a_tool_at_work_answers_the_one_that_called_it() -> None:
-    release = threading.Event()
+    called, release = threading.Event(), threading.Event()
 
     def slow() -> str:
-        release.wait(20)
+        called.set()
+        release.wait(120)
         return "answer"
 
     with Sandbox(tools={"slow": slow}) as origin:
         process = origin.spawn("slow; echo status $? > status")
-        origin.exec("sleep 0.1")
+        assert called.wait(60)
         with one(origin) as branch:
-            said = branch.exec("while [ ! -s status ]; do sleep 0.01; done; cat status", timeout=20).stdout
+            said = branch.exec("while [ ! -s status ]; do sleep 0.01; done; cat status", timeout=60).stdout
             assert said == "status 1\n"
             release.set()
-            assert process.wait(20) == 0
+            assert process.wait(60) == 0
             assert process.stdout.read() == b"answer\n"
             assert branch.exec("slow").stdout == "answer\n"
 
@@ -238,16 +240,16 @@ def test_events_name_their_branch() -> None:
 
 def test_watches_are_the_origins(tmp_path: Path) -> None:
     with Sandbox() as origin, origin.files.watch("/workspace") as watch:
-        waiting = threading.Thread(target=lambda: watch.next(timeout=20))
+        waiting = threading.Thread(target=lambda: watch.next(timeout=60))
         waiting.start()
         with one(origin) as branch:
             branch.exec("echo x > in-branch")
             origin.exec("echo x > in-origin")
-            waiting.join(20)
+            waiting.join(60)
             assert not waiting.is_alive()
             with branch.files.watch("/workspace") as other:
                 branch.exec("echo y > again")
-                change = other.next(timeout=20)
+                change = other.next(timeout=60)
                 assert change is not None
                 assert change.path == "/workspace/again"
 
@@ -322,7 +324,7 @@ def test_without_its_zygote_a_sandbox_lives_on_but_does_not_fork() -> None:
 
 def test_branches_that_nobody_closed_end_quietly_with_the_interpreter() -> None:
     code = "from belljar import Sandbox; origin = Sandbox(); branch = origin.fork(); print(branch.exec('pwd').stdout)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
     assert (done.stdout.strip(), done.stderr) == ("/workspace", "")
 
 

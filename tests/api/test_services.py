@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,13 @@ from belljar import AsyncSandbox, Image, Mount, NotOnThisTier, Sandbox, ServiceE
 pytestmark = pytest.mark.slow
 
 PAGE = "printf 'HTTP/1.0 200 OK\\r\\nContent-Length: 3\\r\\n\\r\\nhi\\n'"
+
+
+def eventually(ready: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not ready():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 @pytest.fixture(scope="module")
@@ -50,12 +58,13 @@ def test_starting_stopping_and_logs(image: Image) -> None:
         services = sandbox.services
         sandbox.files.write("/etc/init/talk.toml", "command = 'echo one; echo two >&2; exec sleep 99'")
         assert services.start("talk").running
-        sandbox.exec("sleep 0.1")
-        assert (services.logs("talk"), services.logs("talk", 1)) == ("one\ntwo\n", "two\n")
+        eventually(lambda: services.logs("talk") == "one\ntwo\n")
+        assert services.logs("talk", 1) == "two\n"
         before = services.wait("talk").pid
         assert services.restart("talk").pid != before
+        eventually(lambda: services.logs("talk").count("two") == 2)
         sandbox.exec(f"sudo kill -9 {services.wait('talk').pid}")
-        sandbox.exec("sleep 0.5")
+        eventually(lambda: services.logs("talk").count("two") == 3)
         assert next(each for each in services.list() if each.name == "talk").restarts == 1
         assert services.logs("talk").count("one") == 3
         assert services.stop("talk").state == "stopped"
@@ -63,8 +72,9 @@ def test_starting_stopping_and_logs(image: Image) -> None:
             services.restart("nope")
         with pytest.raises(ServiceError, match="there is no service"):
             services.logs("nope")
-        sandbox.files.write("/etc/init/bad.toml", "command = 'echo why; sleep 9'\nready = 'port:1'")
+        sandbox.files.write("/etc/init/bad.toml", "command = 'echo why; sleep 900'\nready = 'port:1'")
         services.restart("bad")
+        eventually(lambda: services.logs("bad") == "why\n")
         with pytest.raises(ServiceError, match=r"(?s)'bad' is not ready after 1 s: .*its log ends:\nwhy") as caught:
             services.wait("bad", timeout=1)
         assert "not ready yet" in str(caught.value)
@@ -100,18 +110,20 @@ def test_a_restored_sandbox_starts_them_anew(image: Image, store: Store) -> None
 
 def test_services_end_in_order_when_a_sandbox_is_closed(tmp_path: Path) -> None:
     def unit(name: str, needs: str) -> str:
-        return f"command = '''trap 'echo {name} >>/host/order; exit' TERM; sleep 99 & wait'''\nneeds = [{needs}]"
+        does = f"trap 'echo {name} >>/host/order; exit' TERM; touch /tmp/{name}; sleep 99 & wait"
+        return f"command = '''{does}'''\nneeds = [{needs}]"
 
     files = {"/etc/init/a.toml": unit("a", ""), "/etc/init/b.toml": unit("b", "'a'")}
     host = Mount.host(str(tmp_path), read_only=False)
+    trapped = "until [ -e /tmp/a ] && [ -e /tmp/b ]; do sleep 0.01; done"
     with Sandbox(files=files, mounts={"/host": host}) as sandbox:
         sandbox.services.wait("b")
-        sandbox.exec("sleep 0.1")
+        assert sandbox.exec(trapped, timeout=60).ok
     assert (tmp_path / "order").read_text() == "b\na\n"
     with Sandbox(mounts={"/host": host}) as sandbox:  # one that was started from inside
         for path, text in files.items():
             sandbox.files.write(path, text)
-        sandbox.exec("service start b; sleep 0.2")
+        assert sandbox.exec(f"service start b; {trapped}", timeout=60).ok
     assert (tmp_path / "order").read_text() == "b\na\nb\na\n"
     began = time.monotonic()
     with Sandbox(files={"/etc/init/x.toml": "command = '''trap '' TERM; while :; do sleep 1; done'''"}) as sandbox:

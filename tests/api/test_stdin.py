@@ -75,8 +75,8 @@ def test_async() -> None:
 def test_node_reads_what_is_typed_while_it_does_other_things(sandbox: Sandbox) -> None:
     code = "process.stdin.on('data', d => console.log('got ' + d)); setTimeout(() => console.log('tick'), 50)"
     process = sandbox.spawn(["node", "-e", code])
-    assert process.stdout.next_chunk(20) == b"tick\n"
+    assert process.stdout.next_chunk(120) == b"tick\n"
     process.stdin.write("x")
-    assert process.stdout.next_chunk(20) == b"got x\n"
+    assert process.stdout.next_chunk(120) == b"got x\n"
     process.stdin.close()
     assert process.wait() == 0

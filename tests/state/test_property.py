@@ -95,7 +95,7 @@ def test_what_is_restored_is_what_was_there(tmp_path: Path, seed: int) -> None:
             whole = one.snapshot(store=stores[1])
             assert trees(whole) == trees(kept)
     done = subprocess.run(
-        [sys.executable, "-c", ELSEWHERE, str(path), kept.ref, LOOK], capture_output=True, check=True, timeout=100
+        [sys.executable, "-c", ELSEWHERE, str(path), kept.ref, LOOK], capture_output=True, check=True, timeout=300
     )
     assert done.stdout == wanted + f"{kept.record.trees[0].hard_links}\n".encode()
     for store in stores:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -42,9 +43,8 @@ def test_a_call_is_cancelled(amake: AMake, call: Callable[[AsyncSandbox], Awaita
         with pytest.raises(asyncio.CancelledError):
             await task
         assert (await sb.exec("echo usable")).stdout == "usable\n"
-        for _ in range(100):
-            if (await sb.stats())["processes"] == 0:
-                break
+        ends = time.monotonic() + 60
+        while (await sb.stats())["processes"] and time.monotonic() < ends:
             await asyncio.sleep(0.05)
         assert (await sb.stats())["processes"] == 0
 
@@ -53,14 +53,17 @@ def test_a_call_is_cancelled(amake: AMake, call: Callable[[AsyncSandbox], Awaita
 
 def test_cancelling_ends_the_whole_tree(amake: AMake) -> None:
     async def body(sb: AsyncSandbox) -> None:
-        task = asyncio.ensure_future(
-            sb.exec("(sleep 1.2; echo > late) & (trap '' TERM; sleep 1.2; echo > late) & wait")
-        )
-        await asyncio.sleep(0.3)
+        beat = "while :; do echo >> {}; sleep 0.05; done"
+        script = f"({beat.format('one')}) & (trap '' TERM; {beat.format('two')}) & wait"
+        task = asyncio.ensure_future(sb.exec(script))
+        await sb.exec("until [ -s one ] && [ -s two ]; do sleep 0.05; done", timeout=60)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
-        await asyncio.sleep(1.5)
-        assert not await sb.files.exists("late")
+        ends, size = time.monotonic() + 60, ""
+        while size != (now := (await sb.exec("cat one two | wc -c")).stdout):
+            assert time.monotonic() < ends, "one of them goes on"
+            size = now
+            await asyncio.sleep(1)
 
     run(amake, body)
 
@@ -127,12 +130,12 @@ def test_listeners_may_be_async_and_use_the_sandbox(amake: AMake) -> None:
 
 def test_the_loop_goes_on_during_a_call(amake: AMake) -> None:
     async def body(sb: AsyncSandbox) -> None:
-        ticks = 0
-        task = asyncio.ensure_future(sb.exec("sleep 0.5"))
-        while not task.done():
-            ticks += 1
+        task = asyncio.ensure_future(sb.exec("until [ -e go ]; do sleep 0.05; done", timeout=60))
+        for _ in range(20):
             await asyncio.sleep(0.01)
-        assert ticks > 5
+        assert not task.done()
+        await sb.files.write("go", "")
+        assert (await task).ok
 
     run(amake, body)
 

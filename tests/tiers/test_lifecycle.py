@@ -90,7 +90,7 @@ def test_closing_while_a_command_runs(sb: Sandbox) -> None:
     thread.start()
     time.sleep(0.3)
     sb.close()
-    thread.join(30)
+    thread.join(120)
     assert [type(error) for error in raised] == [SandboxClosed]
 
 
@@ -126,7 +126,7 @@ def test_one_that_nobody_holds_is_ended(tier: Tier) -> None:
     del sb
     gc.collect()
     with pytest.raises(SandboxClosed):
-        process.wait(20)
+        process.wait(120)
 
 
 def test_threads_share_one(sb: Sandbox) -> None:

@@ -63,7 +63,7 @@ def test_processes(sb: Sandbox, tier: Tier) -> None:
 def test_a_fork_bomb(sb: Sandbox) -> None:
     result = sb.exec("bomb() { bomb | bomb & }; bomb; sleep 20", limits=Limits(processes=50), timeout=20)
     assert not result.ok or result.exit_code == 0
-    assert sb.exec("echo usable", timeout=30).stdout == "usable\n"
+    assert sb.exec("echo usable", timeout=120).stdout == "usable\n"
 
 
 def test_open_files(sb: Sandbox) -> None:
@@ -119,9 +119,10 @@ UNITS = {
 def test_units_of_the_virtual_kernel(sb: Sandbox, tier: Tier, name: str) -> None:
     """Other tiers run real programs: there the limits above end them."""
     command, limits = UNITS[name]
-    result = sb.exec(command, limits=limits, timeout=1)
+    counted = tier.behaviour("limits of the interpreter", True)
+    result = sb.exec(command, limits=limits, timeout=60 if counted else 1)
     assert not result.ok
-    if tier.behaviour("limits of the interpreter", True):
+    if counted:
         assert result.limit == name
     else:
         assert result.limit in (None, "wall_seconds")
@@ -138,4 +139,4 @@ def test_what_is_no_limit(name: str) -> None:
 def test_two_commands_have_budgets_of_their_own(sb: Sandbox) -> None:
     loop = "for n in 1 2 3; do sleep 0.1; done; echo done"
     for _ in range(3):
-        assert sb.exec(loop, limits=Limits(wall_seconds=5)).stdout == "done\n"
+        assert sb.exec(loop, limits=Limits(wall_seconds=30)).stdout == "done\n"

@@ -114,7 +114,7 @@ def test_redirects(make: Make, server: HttpServer) -> None:
 @pytest.mark.feature("network")
 def test_python_is_under_the_same_policy(make: Make, server: HttpServer) -> None:
     sb = make(network=allowing(server))
-    code = "import sys, urllib.request as r; print(r.urlopen(sys.argv[1], timeout=20).read().decode())"
+    code = "import sys, urllib.request as r; print(r.urlopen(sys.argv[1], timeout=120).read().decode())"
     assert sb.exec(["python3", "-c", code, url(server)]).stdout == "hello\n"
     assert sb.exec(["python3", "-c", code, "http://other.tiers.test/"]).exit_code == 1
 
@@ -123,7 +123,7 @@ def test_python_is_under_the_same_policy(make: Make, server: HttpServer) -> None
 def test_a_raw_connection_to_an_allowed_port(make: Make, server: HttpServer) -> None:
     sb = make(network=allowing(server))
     script = f"exec 3<>/dev/tcp/{NAME}/{server.port}; printf 'GET / HTTP/1.0\\r\\n\\r\\n' >&3; cat <&3"
-    assert sb.exec(script, timeout=30).stdout.endswith("hello")
+    assert sb.exec(script, timeout=120).stdout.endswith("hello")
 
 
 @pytest.mark.feature("network")
@@ -135,9 +135,9 @@ def test_datagrams_to_an_accepted_place(make: Make) -> None:
             return found.accept() if found else None
 
         sb = make(network=Network.policy(policy, hosts={NAME: "127.0.0.1"}))
-        read = "timeout 20 dd bs=100 count=1 <&3 2>/dev/null"
+        read = "timeout 60 dd bs=100 count=1 <&3 2>/dev/null"
         script = f"exec 3<>/dev/udp/{NAME}/{echo.port}; printf one >&3; {read}; printf three >&3; {read}"
-        assert sb.exec(script, timeout=60).stdout == "ONETHREE"
+        assert sb.exec(script, timeout=150).stdout == "ONETHREE"
         sb.exec(f"printf x > /dev/udp/{NAME}/{other.port}", timeout=60)
         stats = sb.stats()
         assert (stats["network_bytes_in"], stats["network_bytes_out"], stats["network_connections"]) == (8, 8, 1)
@@ -169,7 +169,7 @@ def test_a_policy_that_raises_has_said_no(make: Make, server: HttpServer) -> Non
     assert result.exit_code != 0
     assert "secret reason" not in result.stdout + result.stderr
     assert server.requests == []
-    deadline = time.monotonic() + 30  # the record has a thread of its own
+    deadline = time.monotonic() + 120  # the record has a thread of its own
     while not any("LookupError" in str(event.data) for event in events if event.kind == "network"):
         assert time.monotonic() < deadline
         sb.exec("true")
@@ -213,10 +213,11 @@ def test_what_is_recorded(make: Make, server: HttpServer) -> None:
     events: list[Event] = []
     sb = make(network=allowing(server), on_event=events.append)
     sb.exec(f"{GET} {url(server)}; {GET} http://other.tiers.test/")
-    sb.stats()
-    verdicts = [str(event.data.get("verdict")) for event in events if event.kind == "network"]
+    deadline = time.monotonic() + 120  # the record has a thread of its own
+    while len(verdicts := {event.data.get("verdict") for event in events if event.kind == "network"}) < 2:
+        assert time.monotonic() < deadline, verdicts
+        sb.stats()
     assert "denied" in verdicts
-    assert any(verdict != "denied" for verdict in verdicts)
 
 
 @pytest.mark.feature("network")

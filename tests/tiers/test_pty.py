@@ -168,6 +168,10 @@ def interactive(make: Make) -> Terminal:
     return terminal
 
 
+IN_FRONT = "sh -c 'echo $((6 * 7)); exec sleep 600'"
+"""A program that says when it has the terminal."""
+
+
 def test_an_interactive_shell(make: Make) -> None:
     terminal = interactive(make)
     terminal.write("echo $((6 * 7))\n")
@@ -187,9 +191,8 @@ def test_the_usual_command_is_a_shell(sb: Sandbox) -> None:
 
 def test_control_c_leaves_the_shell(make: Make) -> None:
     terminal = interactive(make)
-    terminal.write("sleep 60\n")
-    read_until(terminal, b"sleep 60")
-    time.sleep(0.3)
+    terminal.write(f"{IN_FRONT}\n")
+    read_until(terminal, b"42\r\n")
     terminal.write(b"\x03")
     terminal.write("echo still $((40 + 2))\n")
     read_until(terminal, b"still 42")
@@ -197,9 +200,8 @@ def test_control_c_leaves_the_shell(make: Make) -> None:
 
 def test_job_control(make: Make) -> None:
     terminal = interactive(make)
-    terminal.write("sleep 60\n")
-    read_until(terminal, b"sleep 60")
-    time.sleep(0.3)
+    terminal.write(f"{IN_FRONT}\n")
+    read_until(terminal, b"42\r\n")
     terminal.write(b"\x1a")
     assert b"Stopped" in read_until(terminal, b"Stopped")
     terminal.write("bg; jobs\n")

@@ -90,7 +90,7 @@ def test_a_function_may_be_async(make: Make) -> None:
         return n * 2
 
     sb = make(tools={"slow": slow})
-    assert sb.exec("for n in 1 2 3; do slow $n & done; wait").stdout.split().sort() == ["2", "4", "6"].sort()
+    assert sorted(sb.exec("for n in 1 2 3; do slow $n & done; wait").stdout.split()) == ["2", "4", "6"]
 
 
 def test_several_at_once(make: Make) -> None:
@@ -100,10 +100,10 @@ def test_several_at_once(make: Make) -> None:
     meet = threading.Barrier(2)
 
     def wait(name: str) -> str:
-        meet.wait(30)
+        meet.wait(120)
         return name
 
-    said = make(tools={"wait-for": wait}).exec("wait-for a & wait-for b & wait", timeout=60).stdout
+    said = make(tools={"wait-for": wait}).exec("wait-for a & wait-for b & wait", timeout=180).stdout
     assert sorted(said.split()) == ["a", "b"]
 
 
