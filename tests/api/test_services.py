@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -129,6 +132,18 @@ def test_services_end_in_order_when_a_sandbox_is_closed(tmp_path: Path) -> None:
     with Sandbox(files={"/etc/init/x.toml": "command = '''trap '' TERM; while :; do sleep 1; done'''"}) as sandbox:
         sandbox.exec("true")
     assert time.monotonic() - began < 60
+
+
+def test_services_of_a_worker_that_is_late_are_stopped_too(tmp_path: Path) -> None:
+    unit = "command = '''trap 'echo ended >/host/end; exit' TERM; touch /tmp/up; sleep 99 & wait'''"
+    with Sandbox(
+        files={"/etc/init/a.toml": unit}, mounts={"/host": Mount.host(str(tmp_path), read_only=False)}
+    ) as sandbox:
+        assert sandbox.exec("until [ -e /tmp/up ]; do sleep 0.01; done", timeout=60).ok
+        pid = sandbox._link.pid
+        os.kill(pid, signal.SIGSTOP)
+        threading.Timer(2, os.kill, (pid, signal.SIGCONT)).start()
+    assert (tmp_path / "end").read_text() == "ended\n"
 
 
 def test_from_asyncio(image: Image) -> None:

@@ -123,7 +123,7 @@ ERRORS: dict[str, tuple[str, str, str, str]] = {
 
 @pytest.mark.parametrize(("code", "kind", "name", "text"), ERRORS.values(), ids=ERRORS)
 def test_errors(sb: Sandbox, code: str, kind: str, name: str, text: str) -> None:
-    sb.python.run("kept = 1")
+    sb.python.run("kept = 1").check()
     result = sb.python.run(code)
     assert not result.ok
     assert result.error is not None
@@ -164,7 +164,7 @@ def test_the_end_of_the_process(sb: Sandbox) -> None:
 
 
 def test_processor_time(sb: Sandbox) -> None:
-    sb.python.run("lost = 1")
+    sb.python.run("lost = 1").check()
     error = sb.python.run("while True: pass", limits=RunLimits(cpu_ms=300)).error
     assert error is not None
     assert error.code == "CPU_LIMIT"
@@ -179,7 +179,7 @@ def test_the_wall_clock(sb: Sandbox) -> None:
 
 
 def test_memory(sb: Sandbox) -> None:
-    sb.python.run("kept = 1")
+    sb.python.run("kept = 1").check()
     code = "x = []\nwhile True: x.append(bytearray(1 << 20))"
     error = sb.python.run(code, limits=RunLimits(memory_mb=64)).error
     assert error is not None
@@ -264,7 +264,7 @@ def test_it_has_the_sandboxs_environment(make: Make) -> None:
 def test_interrupt(sb: Sandbox) -> None:
     import threading
 
-    sb.python.run("kept = 1")
+    sb.python.run("kept = 1").check()
     threading.Timer(0.5, sb.python.interrupt).start()
     error = sb.python.run("import time\nwhile True: time.sleep(0.01)", limits=RunLimits(wall_ms=30_000)).error
     assert error is not None
