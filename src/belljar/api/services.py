@@ -23,8 +23,8 @@ WAIT_SECONDS: Final = 60.0
 SHUTDOWN_SECONDS: Final = 10.0
 """Seconds that all services of a sandbox that is closed have to end; then they are killed."""
 _ASK_SECONDS: Final = 10.0
-"""Seconds in which a worker that has services must answer. On a busy machine it may not run for one or two, and services
-that are not told to stop lose what they have not written."""
+"""Seconds in which a worker that has services must answer. On a busy machine it may not run for one or two, and
+services that are not told to stop lose what they have not written."""
 _GRACE_SECONDS: Final = 2.0
 _LOG_LINES: Final = 5
 _ENDED: Final = ("stopped", "done", "failed")
