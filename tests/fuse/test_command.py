@@ -92,6 +92,17 @@ def test_in_the_foreground(namespace: Namespace, store: Path, directory: Path, n
     assert namespace.run(f"ls {directory}") == ""
 
 
+def test_a_signal_that_comes_while_it_is_stopped(namespace: Namespace, store: Path, directory: Path) -> None:
+    """Whichever of its threads runs first then takes it."""
+    pid = namespace.call("spawn", f"{COMMAND} mount one {directory} --store {store}")
+    wait_until_mounted(namespace, directory)
+    namespace.run(f"kill -STOP {pid}; until grep -q 'State:.T' /proc/{pid}/status; do sleep 0.01; done")
+    namespace.run(f"kill -INT {pid}; kill -CONT {pid}")
+    status, out = namespace.call("wait", pid, 60.0)
+    assert status == 0, out
+    assert namespace.run(f"ls {directory}") == ""
+
+
 def test_a_killed_server_leaves_what_can_be_unmounted(namespace: Namespace, store: Path, directory: Path) -> None:
     pid = namespace.call("spawn", f"{COMMAND} mount one {directory} --store {store}")
     wait_until_mounted(namespace, directory)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from belljar.store.store import Store
 
 _OK: Final = b"ok"
+_LOOK_SECONDS: Final = 1.0
 
 
 def add_to(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -83,7 +84,9 @@ def _serve(arguments: argparse.Namespace, ready: Callable[[], object]) -> None:
     served = Served(fd, session)
     try:
         ready()
-        served.wait()
+        # A signal that came while the process was stopped may be taken by another thread, which does not wake this one.
+        while not served.wait(_LOOK_SECONDS):
+            continue
     except KeyboardInterrupt:
         with suppress(MountError):  # somebody else was faster
             unmount(directory)
