@@ -251,7 +251,7 @@ def test_apt_gets_a_package(start: Start, tmp_path: Path) -> None:
 
 def test_a_sandbox_has_a_loopback_of_its_own(start: Start) -> None:
     serve = "python3 -m http.server -b {0} {1} >/dev/null 2>&1 & "
-    ready = "for n in $(seq 100); do curl -s -o /dev/null {0} && break; sleep 0.05; done; "
+    ready = "for n in $(seq 600); do curl -s -o /dev/null {0} && break; sleep 0.05; done; "
     network = Network.allow("api.test:80", hosts={"api.test": AT})
     with Tripwire("127.0.0.1") as wire:
         for sandbox in (start(), start(network)):
@@ -345,21 +345,27 @@ def test_a_sandbox_without_a_network(start: Start) -> None:
 
 TRY = """
 import errno, json, socket, time
-began = time.monotonic()
-said = []
-for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM):
-    for address in ("8.8.8.8", "169.254.169.254", "2606:4700:4700::1111"):
-        with socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, kind) as s:
-            try:
-                s.connect((address, 53))
-                said.append("connected")
-            except OSError as error:
-                said.append(error.errno)
-for name in ("example.com", "localhost.example.com"):
-    try:
-        said.append(socket.getaddrinfo(name, 80)[0][4][0])
-    except socket.gaierror:
-        said.append("gaierror")
-assert time.monotonic() - began < 4, "it took too long"
+def look():
+    said = []
+    for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM):
+        for address in ("8.8.8.8", "169.254.169.254", "2606:4700:4700::1111"):
+            with socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, kind) as s:
+                try:
+                    s.connect((address, 53))
+                    said.append("connected")
+                except OSError as error:
+                    said.append(error.errno)
+    for name in ("example.com", "localhost.example.com"):
+        try:
+            said.append(socket.getaddrinfo(name, 80)[0][4][0])
+        except socket.gaierror:
+            said.append("gaierror")
+    return said
+seconds = []
+for _ in range(3):  # a wait for an answer would be in each, one for a busy machine is not
+    began = time.monotonic()
+    said = look()
+    seconds.append(time.monotonic() - began)
+assert min(seconds) < 4, "it took too long"
 print(json.dumps(said))
 """

@@ -53,7 +53,7 @@ def attempt(call, *words):
         said.append("done")
     except OSError as error:
         said.append(error.errno)
-    if time.monotonic() - began > 5:
+    if time.monotonic() - began > 10:
         said[-1] = f"{said[-1]} after {time.monotonic() - began:.1f} s"
 def dial(address, port, kind=socket.SOCK_STREAM):
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
@@ -137,7 +137,7 @@ def reach(family, kind, protocol):
         elif family == 40:
             s.connect((2, 22))
         else:
-            s.settimeout(3)
+            s.settimeout(20)
             s.connect(("::ffff:8.8.8.8" if family == 10 else "8.8.8.8", 80))
             s.send(b"GET / HTTP/1.0\\r\\n\\r\\n")
             s.recv(1)
@@ -243,7 +243,7 @@ socket.getaddrinfo("api.test", 80)
 held = []
 for name in order:
     s = socket.socket()
-    s.settimeout(5)
+    s.settimeout(30)
     s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     s.bind(("10.0.2.15", 5555))
     held.append(s)
@@ -285,19 +285,21 @@ said.append(len(held))
         assert python(sandbox, program, PORT=server.port) == [400]
         # The kernel refuses a flood, before it tracks it or the owner hears of it.
         program = """
-refused = 0
+refused, began = 0, time.monotonic()
 with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as names:
     for number in range(20000):
         try:
             names.sendto(b"x", (f"1.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}", 53))
         except OSError as error:
             refused += error.errno == 1
+seconds = time.monotonic() - began
 with open("/proc/sys/net/netfilter/nf_conntrack_count") as file:
-    said += [refused, int(file.read())]
+    said += [20_000 - refused, seconds, int(file.read())]
 """
-        refused, tracked = python(sandbox, program)
-        assert refused > 10_000
-        assert tracked < 10_000
+        passed, seconds, tracked = python(sandbox, program)
+        # Twice the rate, and a burst of 4 seconds of it. A tenth is for clocks that differ.
+        assert passed <= 2 * limits.requests_per_second * (4 + seconds) * 1.1
+        assert tracked < passed + 1_000
         assert sandbox.exec(f"curl -sS --retry 5 --retry-all-errors http://api.test:{server.port}/").stdout == "hello"
 
 
@@ -306,7 +308,9 @@ def test_two_sandboxes_do_not_meet() -> None:
     network = Network.allow("api.test:80", hosts={"api.test": AT})
     with native_sandbox(network=network) as first, native_sandbox(network=network) as second:
         serve = "(setsid python3 -m http.server 8007 >/dev/null 2>&1 &); "
-        reach = "for a in 127.0.0.1 10.0.2.15; do curl -s -o /dev/null -m 5 http://$a:8007/ && echo reached; done; true"
-        wait = "for n in $(seq 100); do curl -sfo /dev/null localhost:8007 && break; sleep 0.05; done; "
+        reach = (
+            "for a in 127.0.0.1 10.0.2.15; do curl -s -o /dev/null -m 30 http://$a:8007/ && echo reached; done; true"
+        )
+        wait = "for n in $(seq 600); do curl -sfo /dev/null localhost:8007 && break; sleep 0.05; done; "
         assert first.exec(serve + wait + reach).stdout == "reached\n" * 2
         assert second.exec(reach).stdout == ""

@@ -25,8 +25,8 @@ if os.fork() == 0:
     os.setsid()
     if os.fork() == 0: os.execvp('sleep', ['sleep', '{mark}'])
 "
-sleep 0.2
 """
+"""Three of them, which may not have come to `sleep` yet when the command has ended."""
 OWNER = """
 import sys, time
 from belljar import Sandbox
@@ -60,7 +60,7 @@ def cgroups(owner: int) -> set[str]:
 
 
 def eventually(check: Callable[[], bool]) -> bool:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while not check():
         if time.monotonic() > deadline:
             return False
@@ -77,7 +77,7 @@ def test_close_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     descriptors = len(os.listdir("/proc/self/fd"))
     sandbox = Sandbox(tier="native")
     sandbox.exec(DAEMONS.format(mark=name))
-    assert len(running(name)) == 3
+    assert eventually(lambda: len(running(name)) == 3)
     sandbox.close()
     assert running(name) == []
     assert cgroups(os.getpid()) == set()
@@ -95,7 +95,7 @@ def test_a_killed_owner_leaves_nothing() -> None:
     )
     assert owner.stdout is not None
     launcher = int(owner.stdout.readline())
-    assert len(running(name)) == 3
+    assert eventually(lambda: len(running(name)) == 3)
     owner.kill()
     owner.wait()
     owner.stdout.close()
@@ -108,6 +108,7 @@ def test_a_killed_launcher_ends_the_sandbox() -> None:
     name = mark()
     with Sandbox(tier="native") as sandbox:
         sandbox.exec(DAEMONS.format(mark=name))
+        assert eventually(lambda: len(running(name)) == 3)
         os.kill(sandbox._link.pid, signal.SIGKILL)
         assert eventually(lambda: not running(name))
         with pytest.raises(SandboxClosed):
@@ -119,6 +120,7 @@ def test_a_forked_copy_of_the_owner_holds_nothing_open() -> None:
     name = mark()
     sandbox = Sandbox(tier="native")
     sandbox.exec(DAEMONS.format(mark=name))
+    assert eventually(lambda: len(running(name)) == 3)
     child = os.fork()
     if child == 0:
         time.sleep(60)
