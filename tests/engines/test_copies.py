@@ -14,6 +14,7 @@ import pytest
 from belljar.engines.errors import EngineUnavailable
 from belljar.engines.owner.template_host import EngineLimits, EngineProcess, Template
 from belljar.forking.owner import copies_host
+from belljar.lockdown.polling_host import readable
 from tests.escape.oracles import is_alive, wait_gone
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="engine processes are Linux's")
@@ -57,6 +58,9 @@ def test_copies_are_processes_of_their_own(process: EngineProcess) -> None:
 
 def test_a_fork_that_nobody_asked_for_waits_and_is_refused(process: EngineProcess) -> None:
     process.connection.sendall(b"unasked")
+    listener = process.related().listener
+    assert listener is not None
+    assert readable(listener.fd, 60), "it waits"
     time.sleep(0.2)
     process.connection.setblocking(False)
     with pytest.raises(BlockingIOError):

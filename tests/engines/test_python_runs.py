@@ -342,11 +342,18 @@ def test_without_a_sandbox() -> None:
 
 
 def test_an_interrupted_run_leaves_the_variables(python: Interpreter) -> None:
+    began = threading.Event()
+
+    def interrupt() -> None:
+        began.wait(60)
+        time.sleep(0.2)
+        python.interrupt()
+
     python.run("x = 5")
-    timer = threading.Timer(0.5, python.interrupt)
-    timer.start()
-    result = python.run("while True: pass", limits=RunLimits(cpu_ms=20_000))
-    timer.join()
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    result = python.run("began()\nwhile True: pass", limits=RunLimits(cpu_ms=20_000), globals={"began": began.set})
+    thread.join()
     assert result.error is not None
     assert result.error.name == "KeyboardInterrupt", result.error
     assert python.run("x").value == 5

@@ -152,8 +152,8 @@ import fcntl, signal
 signal.signal(signal.SIGALRM, lambda *_: 1 / 0)
 first, second = open("/tmp/lock", "w"), open("/tmp/lock", "w")
 fcntl.flock(first, fcntl.LOCK_EX)
-signal.setitimer(signal.ITIMER_REAL, 0.1)
 try:
+    signal.setitimer(signal.ITIMER_REAL, 0.1)
     fcntl.flock(second, fcntl.LOCK_EX)
 except ZeroDivisionError:
     print("interrupted")
@@ -223,7 +223,7 @@ while len(rung) < 4:
     pass
 signal.setitimer(signal.ITIMER_REAL, 0)
 print(len(rung) >= 4, signal.getitimer(signal.ITIMER_REAL)[0])
-signal.alarm(1)
+signal.setitimer(signal.ITIMER_REAL, 0.5, 0.5)  # the first may ring before the pause begins
 signal.pause()
 print("paused")
 """
@@ -250,8 +250,8 @@ signal.signal(signal.SIGALRM, ring)
 def spin():
     while True: pass
 for wait in (input, lambda: subprocess.run(["sleep", "60"]), spin, signal.pause):
-    signal.setitimer(signal.ITIMER_REAL, 0.1)
     try:
+        signal.setitimer(signal.ITIMER_REAL, 0.1)
         wait()
     except TooLong:
         print("stopped")

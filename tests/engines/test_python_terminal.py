@@ -52,7 +52,7 @@ def test_a_conversation(screen: Screen) -> None:
     screen.terminal.write(b"\x1b[A")
     assert b"ZeroDivisionError" in screen.enter(b""), "the line before, from the history"
     assert b"hi\r\n" in screen.enter(b"import os; _ = os.system('echo hi')")
-    screen.enter(b"name = input('name? ')", b"name? ")
+    screen.enter(b"name = input('name? ')", b"\nname? ")
     screen.enter(b"bob")
     assert b"'bob'" in screen.enter(b"name")
     screen.terminal.write(b"\x04")

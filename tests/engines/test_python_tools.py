@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import time
+import threading
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import Any
@@ -169,13 +169,16 @@ def test_the_files(sandbox: Sandbox) -> None:
 
 
 def test_a_killed_caller_leaves_nothing_behind() -> None:
+    killed = threading.Event()
+
     def wait() -> str:
-        time.sleep(1)
+        killed.wait(60)
         return "late"
 
     with Sandbox(tools={"wait": wait, "same": same}) as sandbox:
         sandbox.exec(["python3", "-c", "pass"], timeout=590).check()
         assert sandbox.exec(["python3", "-c", "import tools; tools.wait()"], timeout=0.3).timed_out
+        killed.set()
         assert sandbox.exec(["python3", "-c", "import tools; print(tools.same(1), tools.wait())"]).stdout == "1 late\n"
 
 

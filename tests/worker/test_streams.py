@@ -29,10 +29,10 @@ def test_the_next_command_gets_the_same_pipes() -> None:
 def test_pipes_that_a_process_left_behind_still_has_are_not_given_to_the_next() -> None:
     session = _session()
     first = _inodes(session)
-    assert session.exec("(sleep 0.1; echo late) & true").stdout == b""
+    assert session.exec("mkfifo /tmp/go; (read -r < /tmp/go; echo late) & true").stdout == b""
     kept = _inodes(session)
     assert kept != first
-    result = session.exec("sleep 0.3; echo mine")
+    result = session.exec("echo > /tmp/go; sleep 0.3; echo mine")
     assert (result.stdout, result.stderr) == (b"mine\n", b"")
 
 
