@@ -18,7 +18,7 @@ from pathlib import Path
 from belljar import Sandbox
 
 GROWTH = 32 << 20
-ANSWER_SECONDS = 5.0
+ANSWER_SECONDS = 15.0
 """An `echo` of another sandbox takes a millisecond; this much is for a machine with eight others at work."""
 
 
@@ -44,12 +44,12 @@ def wait_for_spares() -> None:
     """Wait until the runs that prefixes make ahead are made: no case is to be blamed for their descriptors."""
     for thread in threading.enumerate():
         if thread.name == "belljar-runs":
-            thread.join(10)
+            thread.join(30)
 
 
 def check_open_files(before: dict[int, str], more: int = 0) -> None:
     """No more than these are open, once a thread that read for a sandbox, perhaps the last to let go, has done so."""
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 30
     while len(after := open_files()) > len(before) + more and time.monotonic() < deadline:
         time.sleep(0.01)
     left = sorted(set(after.items()) - set(before.items()))
@@ -74,7 +74,7 @@ def start_time(pid: int) -> int:
     return 0 if state in "ZX" else int(figures[18])
 
 
-def wait_gone(pids: list[int], seconds: float = 10.0) -> list[int]:
+def wait_gone(pids: list[int], seconds: float = 30.0) -> list[int]:
     """Wait for processes to end; gives those that did not."""
     deadline = time.monotonic() + seconds
     while (alive := [pid for pid in pids if is_alive(pid)]) and time.monotonic() < deadline:

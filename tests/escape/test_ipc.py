@@ -23,14 +23,14 @@ from belljar.abi.wire import Ask, Exited, Failure, Incident, Output, Ready, Repl
 from belljar.api import forking
 from belljar.owner.handle_host import WorkerHandle
 from belljar.owner.supervisor_host import shared
-from tests.escape.oracles import Watch, wait_gone
+from tests.escape.oracles import Watch, check_open_files, open_files, wait_gone
 
 
 class Impostor:
     """Stands in for a worker: an idle process to be killed, and a socket to send whatever one likes."""
 
     def __init__(self) -> None:
-        self.process = subprocess.Popen(["sleep", "60"])
+        self.process = subprocess.Popen(["sleep", "600"])
         ours, self.socket = socket.socketpair()
         self.handle = WorkerHandle(self.process.pid, os.pidfd_open(self.process.pid), ours)
 
@@ -106,9 +106,9 @@ def test_a_worker_that_breaks_the_rules_is_killed(
         sandbox.exec("true")
         sandbox.exec("true", timeout=1)
     sandbox.close()
-    impostor.process.wait(5)
+    impostor.process.wait(30)
     impostor.socket.close()
-    sender.join(5)
+    sender.join(30)
     with pytest.raises(SandboxClosed):
         sandbox.exec("true")
 
@@ -143,7 +143,7 @@ def test_109_a_flood_of_small_frames(impostor: Impostor, monkeypatch: pytest.Mon
     try:
         with pytest.raises(SandboxError):
             sandbox.exec("true", timeout=0.2)
-        assert time.monotonic() - began < 0.2 + 6
+        assert time.monotonic() - began < 0.2 + 20
     finally:
         done.set()
         sandbox.close()
@@ -162,11 +162,11 @@ def test_111_control_characters_do_not_reach_messages(impostor: Impostor, monkey
 
 def test_112_descriptors_sent_along_are_dropped(impostor: Impostor, monkeypatch: pytest.MonkeyPatch) -> None:
     sandbox = take_over(impostor, monkeypatch)
-    before = len(os.listdir("/proc/self/fd"))
+    before = open_files()
     with socket.socket() as gift:
         socket.send_fds(impostor.socket, [encode(exited())], [gift.fileno()] * 10)
     assert sandbox.exec("true").exit_code == 0
-    assert len(os.listdir("/proc/self/fd")) == before
+    check_open_files(before)
     sandbox.close()
 
 
@@ -175,7 +175,7 @@ def test_112_a_worker_that_half_closes(impostor: Impostor, monkeypatch: pytest.M
     impostor.socket.shutdown(socket.SHUT_WR)
     with pytest.raises(SandboxClosed):
         sandbox.exec("true")
-    impostor.process.wait(5)
+    impostor.process.wait(30)
 
 
 def test_114_a_worker_that_says_nothing(impostor: Impostor, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -183,8 +183,8 @@ def test_114_a_worker_that_says_nothing(impostor: Impostor, monkeypatch: pytest.
     began = time.monotonic()
     with pytest.raises(SandboxError, match="stopped answering"):
         sandbox.exec("true", timeout=0.2)
-    assert time.monotonic() - began < 0.2 + 4
-    impostor.process.wait(5)
+    assert time.monotonic() - began < 0.2 + 20
+    impostor.process.wait(30)
 
 
 @pytest.mark.parametrize(
@@ -202,7 +202,7 @@ def test_111_nonsense_to_a_mount(
     try:
         assert sandbox.exec("true").exit_code == 0
     except SandboxClosed:
-        impostor.process.wait(5)
+        impostor.process.wait(30)
     sandbox.close()
 
 
@@ -286,14 +286,15 @@ def test_114_a_stopped_worker_is_killed_on_time(watch: Watch) -> None:
         began = time.monotonic()
         with pytest.raises(SandboxError):
             sandbox.exec("echo x", timeout=0.3)
-        assert time.monotonic() - began < 0.3 + 4
+        assert time.monotonic() - began < 0.3 + 20
         assert not wait_gone([sandbox._link.pid])
 
 
 @pytest.mark.parametrize("act", ["read", "write", "spawn", "wait", "fork"])
 def test_114_nothing_waits_for_a_stopped_worker_for_ever(act: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(forking, "FORK_SECONDS", 0.5)
-    with Sandbox(limits=Limits(wall_seconds=0.5)) as sandbox:
+    # What is waited for must not have met its own limit before the worker is stopped.
+    with Sandbox(limits=Limits(wall_seconds=5 if act == "wait" else 0.5)) as sandbox:
         process = sandbox.spawn("sleep 100")
         os.kill(sandbox._link.pid, signal.SIGSTOP)
         acts: dict[str, Callable[[], object]] = {
@@ -332,7 +333,7 @@ print(shared.zygote.process.pid, *(s._link.pid for s in sandboxes), flush=True)
 )
 def test_115_nothing_outlives_its_owner(end: str) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", OWNER.replace("{end}", end)], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", OWNER.replace("{end}", end)], capture_output=True, text=True, timeout=120, check=False
     )
     pids = [int(word) for word in done.stdout.split()]
     assert len(pids) == 4, done.stderr

@@ -376,7 +376,7 @@ def test_the_outer_wall_is_up_and_the_processes_end(engine: str) -> None:
         assert isinstance(link.process, EngineProcess)
         pid = link.process.pid
         run, frame = link.dialogue.begin("export default 1", "module", "run.mjs", {}, {}, LIMITS)
-        link.drive(run, frame, 10)
+        link.drive(run, frame, 60)
         assert run.result(0).value == 1
         assert {"seccomp", "no_new_privs", "rlimits"} <= set(link.dialogue.layers)
         status = dict(

@@ -19,9 +19,9 @@ def test_118_wall_clock_jumps_move_no_timeout(now: float, monkeypatch: pytest.Mo
         process = sandbox.spawn("sleep 0.2; echo done")
         monkeypatch.setattr(time, "time", lambda: now)
         monkeypatch.setattr(time, "time_ns", lambda: int(now * 1e9))
-        assert sandbox.exec("sleep 0.05; echo x", timeout=10).stdout == "x\n"
+        assert sandbox.exec("sleep 0.05; echo x", timeout=30).stdout == "x\n"
         assert sandbox.exec("sleep 100", timeout=0.2).timed_out
-        assert process.wait(10) == 0
+        assert process.wait(30) == 0
 
 
 TRACES = """
@@ -131,7 +131,7 @@ def test_43_memory_is_not_held_across_commands() -> None:
             for _ in range(3):
                 sandbox.exec(script)
         assert sandbox.exec("echo ok").stdout == "ok\n"
-        deadline = time.monotonic() + 5
+        deadline = time.monotonic() + 30
         while resident_bytes(sandbox) - before > 64 << 20 and time.monotonic() < deadline:
             time.sleep(0.05)  # it tidies up after its answer
         assert resident_bytes(sandbox) - before < 64 << 20
@@ -139,11 +139,13 @@ def test_43_memory_is_not_held_across_commands() -> None:
 
 def test_44_a_slow_drip_ends() -> None:
     with Sandbox() as sandbox:
-        result = sandbox.exec("while sleep 0.05; do echo x; done", timeout=0.5)
+        result = sandbox.exec("while sleep 0.05; do echo x; done", timeout=3)
         assert result.timed_out
-        assert 1 <= result.stdout.count("x") <= 10
+        assert 1 <= result.stdout.count("x") <= 60
 
 
 def test_121_a_sandbox_does_not_know_how_old_its_maker_is() -> None:
+    began = time.monotonic()
     with Sandbox() as sandbox:
-        assert float(sandbox.exec("cut -d' ' -f1 /proc/uptime").stdout) < 2
+        age = float(sandbox.exec("cut -d' ' -f1 /proc/uptime").stdout)
+        assert age < time.monotonic() - began + 0.1
