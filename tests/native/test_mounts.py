@@ -35,7 +35,7 @@ def strange() -> Any:
 
 
 def wait_for(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while not condition() and time.monotonic() < deadline:
         time.sleep(0.02)
     assert condition()
@@ -47,7 +47,7 @@ def test_a_server_that_hangs_does_not_hold_up_the_end(strange: Strange) -> None:
         sandbox.spawn("cat /s/slow")
         time.sleep(0.5)
         began = time.monotonic()
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 30
 
 
 def test_other_mounts_do_not_notice(strange: Strange, tmp_path: Path) -> None:
@@ -56,10 +56,10 @@ def test_other_mounts_do_not_notice(strange: Strange, tmp_path: Path) -> None:
     with Sandbox(tier="native", user="root", mounts=mounts) as sandbox:
         sandbox.spawn("cat /s/slow")
         time.sleep(0.3)
-        assert sandbox.exec("cat /h/a /m/f", timeout=20).stdout == "here\nx\n"
-        assert sandbox.exec("echo more >> /m/f; ls /m", timeout=20).stdout == "f\n"
+        assert sandbox.exec("cat /h/a /m/f", timeout=50).stdout == "here\nx\n"
+        assert sandbox.exec("echo more >> /m/f; ls /m", timeout=50).stdout == "f\n"
         strange.go_on.set()
-        assert sandbox.exec("cat /s/slow", timeout=20).stdout == "slow"
+        assert sandbox.exec("cat /s/slow", timeout=50).stdout == "slow"
 
 
 def test_nothing_is_left_open_by_the_sandbox_that_is_gone() -> None:

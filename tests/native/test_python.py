@@ -111,10 +111,10 @@ def test_nothing_of_a_run_is_left(sandbox: Sandbox) -> None:
     assert prefix.run("import os; os._exit(3)").error is not None
     assert prefix.run("1 + 1").value == 2
     for _ in range(100):
-        if sandbox.stats()["processes"] == before:
+        if sandbox.stats()["processes"] <= before:  # what an earlier test left may have been counted
             break
         sandbox.exec("sleep 0.05")
-    assert sandbox.stats()["processes"] == before
+    assert sandbox.stats()["processes"] <= before
     prefix.close()
 
 
