@@ -331,4 +331,5 @@ def test_preparation_ends_by_an_interrupt(tmp_path: Path) -> None:
         time.sleep(0.01)
     os.killpg(preparing.pid, signal.SIGINT)
     said, _ = preparing.communicate(timeout=60)
-    assert (preparing.returncode, said) == (130, "")
+    assert preparing.returncode == 130
+    assert said in ("", "modules: ready\n")  # what was ready before the interrupt came

@@ -13,6 +13,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -35,7 +36,14 @@ def place() -> Iterator[Path]:
     """A directory of our own with a short name: the address of a socket has little room."""
     path = Path(tempfile.mkdtemp(prefix="bj"))
     yield path
+    until(lambda: not end_servers(path))
     shutil.rmtree(path)
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What asks here waits for an answer, however late: on a busy machine a run would help itself."""
+    monkeypatch.setattr(shared_host, "ANSWER_SECONDS", 60.0)
 
 
 class Sleepers(Supervisor):
@@ -62,7 +70,7 @@ def server(place: Path) -> Iterator[SharedZygoteServer]:
     thread.start()
     yield server
     server.stop()
-    thread.join(10)
+    thread.join(60)
     assert not thread.is_alive()
     listener.close()
     for process in sleepers.given:
@@ -188,11 +196,14 @@ def test_the_real_one(place: Path, home: dict[str, str], monkeypatch: pytest.Mon
     assert path is not None
     until(lambda: Path(path).exists())
 
-    def servers() -> list[int]:
-        return [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if path in arguments(pid)]
+    servers: list[int] = []
 
-    until(lambda: len(servers()) == 1)  # one that came second, or that makes another, is there for a moment
-    [server] = servers()
+    def is_alone() -> bool:
+        servers[:] = [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if path in arguments(pid)]
+        return len(servers) == 1
+
+    until(is_alone)  # one that came second, or that makes another, is there for a moment
+    [server] = servers
     assert Path(path).stat().st_mode & 0o777 == 0o600
     start = start_host.Start(shared=True)
     worker = start.take(MEMORY)
@@ -226,10 +237,15 @@ def test_what_a_caller_left_open_ends_with_the_run(place: Path, home: dict[str, 
     assert done.stdout == b"hi\n"
     assert select.select([reader], [], [], 30)[0], "something still holds the other end"
     os.close(reader)
-    for left in map(int, filter(str.isdigit, os.listdir("/proc"))):
-        if any(str(place) in argument for argument in arguments(left)):
-            os.kill(left, 15)
-            until(lambda pid=left: not is_alive(pid))  # type: ignore[misc]
+
+
+def end_servers(place: Path) -> list[int]:
+    """End those that runs left behind; return them."""
+    left = [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if str(place) in "".join(arguments(pid))]
+    for pid in left:
+        with suppress(ProcessLookupError):
+            os.kill(pid, 15)
+    return left
 
 
 def arguments(pid: int) -> list[str]:

@@ -159,7 +159,7 @@ def test_hellos_that_make_no_sense(server: Server, mallory: str, victim: RemoteS
 
 def test_text_instead_of_bytes(server: Server, mallory: str) -> None:
     url = server.url.replace("http", "ws") + wire.PATH
-    with connect(url, additional_headers={"X-API-KEY": mallory}, proxy=None) as socket:
+    with connect(url, additional_headers={"X-API-KEY": mallory}, proxy=None, open_timeout=SECONDS) as socket:
         socket.send("hello")
         refused = socket.recv(SECONDS)
         assert isinstance(refused, bytes)
@@ -338,7 +338,7 @@ def test_the_servers_own_files_are_not_to_be_had(server: Server, mallory: str) -
 def test_a_client_that_says_nothing_is_closed(server: Server, mallory: str) -> None:
     url = server.url.replace("http", "ws") + wire.PATH
     with (
-        connect(url, additional_headers={"X-API-KEY": mallory}, proxy=None) as socket,
+        connect(url, additional_headers={"X-API-KEY": mallory}, proxy=None, open_timeout=SECONDS) as socket,
         pytest.raises(ConnectionClosed),
     ):
         socket.recv(SECONDS)

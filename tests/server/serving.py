@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import signal
@@ -116,7 +117,7 @@ class Server:
         self.process.wait()
         self._close()
 
-    def stop(self, seconds: float = 30.0) -> int:
+    def stop(self, seconds: float = 90.0) -> int:
         assert self.process is not None
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
@@ -130,6 +131,17 @@ class Server:
         assert self.process is not None
         assert self.process.stdout is not None
         self.process.stdout.close()
+
+
+_hosts = itertools.count(1)
+
+
+def from_elsewhere() -> dict[str, str]:
+    """Headers of a request from an address that has shown no wrong key yet.
+
+    A server answers 429 to an address after thirty of them, and the tests that share it have the same one.
+    """
+    return {"X-Forwarded-For": f"192.0.2.{next(_hosts)}"}
 
 
 def _environment() -> dict[str, str]:
@@ -155,7 +167,7 @@ def descendants(pid: int) -> list[int]:
     return found
 
 
-def are_gone(pids: list[int], seconds: float = 15.0) -> bool:
+def are_gone(pids: list[int], seconds: float = 60.0) -> bool:
     """Whether these processes end within so many seconds."""
     until = time.monotonic() + seconds
     while time.monotonic() < until:

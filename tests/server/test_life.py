@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from belljar import Image, Store
-from tests.server.serving import Server, descendants
+from tests.server.serving import Server, descendants, from_elsewhere
 from tests.server.test_control import envd, state, until
 
 
@@ -102,12 +102,14 @@ def test_a_sandbox_is_found_by_its_host_name(server: Server) -> None:
     made = server.create()
     token = {"X-Access-Token": made["envdAccessToken"]}
     host = {"Host": f"49983-{made['sandboxID']}.sandboxes.example.com"}
-    assert httpx.get(f"{server.url}/health", headers={**token, **host}).status_code == 204
-    assert httpx.get(f"{server.url}/health", headers=token).status_code == 400
+    assert httpx.get(f"{server.url}/health", headers={**token, **host}, timeout=30).status_code == 204
+    assert httpx.get(f"{server.url}/health", headers=token, timeout=30).status_code == 400
     other = {"Host": f"8000-{made['sandboxID']}.sandboxes.example.com"}
-    assert httpx.get(f"{server.url}/health", headers={**token, **other}).status_code == 403  # it is a preview's
+    assert (
+        httpx.get(f"{server.url}/health", headers={**token, **other, **from_elsewhere()}, timeout=30).status_code == 403
+    )  # it is a preview's
     traffic = {"E2B-Traffic-Access-Token": made["trafficAccessToken"]}
-    answer = httpx.get(f"{server.url}/health", headers={**traffic, **other})
+    answer = httpx.get(f"{server.url}/health", headers={**traffic, **other}, timeout=30)
     assert (answer.status_code, "port 8000 is not open" in answer.text) == (502, True)
     server.request("DELETE", f"/sandboxes/{made['sandboxID']}")
 
@@ -164,7 +166,7 @@ def test_tls(tmp_path: Path, certificate: tuple[Path, Path]) -> None:
     try:
         assert server.url.startswith("https://")
         trusted = ssl.create_default_context(cafile=str(cert))
-        answer = httpx.get(f"https://localhost:{server.port}/healthz", verify=trusted)
+        answer = httpx.get(f"https://localhost:{server.port}/healthz", verify=trusted, timeout=30)
         assert answer.json() == {"status": "ok"}
     finally:
         server.stop()

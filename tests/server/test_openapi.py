@@ -28,7 +28,7 @@ OTHERS = re.compile(
 
 
 def test_it_has_every_call(server: Server) -> None:
-    document = httpx.get(f"{server.url}/openapi.json").json()
+    document = httpx.get(f"{server.url}/openapi.json", timeout=30).json()
     told = {(path, method.upper()) for path, each in document["paths"].items() for method in each}
     assert told == {(path, method) for path, method, *_ in OPERATIONS}
     assert {(path, method) for path, method in _routes() if not OTHERS.match(path)} == told

@@ -12,7 +12,7 @@ import httpx
 import pytest
 from websockets.sync.client import connect
 
-from tests.server.serving import Server
+from tests.server.serving import Server, from_elsewhere
 from tests.server.test_control import envd
 
 INSIDE = r"""
@@ -110,7 +110,7 @@ def other(server: Server) -> Iterator[dict[str, Any]]:
 def test_a_signed_link_by_path(server: Server, made: dict[str, Any]) -> None:
     url = link(server, made)["pathUrl"]
     assert url.startswith(f"{server.url}/p/{made['sandboxID']}/8000/?belljar=")
-    with httpx.Client(follow_redirects=True, cookies={"session": "of the console"}) as client:
+    with httpx.Client(follow_redirects=True, cookies={"session": "of the console"}, timeout=30) as client:
         answer = client.get(url + "&q=1")
         assert answer.status_code == 200
         seen = answer.json()
@@ -130,12 +130,12 @@ def test_a_signed_link_by_host_name(server: Server, made: dict[str, Any]) -> Non
     url = link(server, made)["url"]
     host = f"8000-{made['sandboxID']}.localhost:{server.port}"
     assert url.startswith(f"http://{host}/?belljar=")
-    first = httpx.get(url.replace(host, f"127.0.0.1:{server.port}"), headers={"Host": host})
+    first = httpx.get(url.replace(host, f"127.0.0.1:{server.port}"), headers={"Host": host}, timeout=30)
     assert first.status_code == 303
     cookie = first.headers["set-cookie"]
     assert "HttpOnly" in cookie
     assert "Domain" not in cookie
-    assert named(server, made).status_code == 403
+    assert named(server, made, headers=from_elsewhere()).status_code == 403
     answer = named(server, made, "/x", headers={"Cookie": f"own=1; {cookie.partition(';')[0]}"})
     assert (answer.status_code, answer.json()["path"]) == (200, "/x")
     assert answer.json()["headers"]["cookie"] == "own=1"
@@ -149,7 +149,9 @@ def test_names_of_headers_are_spelled_as_usual(server: Server, made: dict[str, A
         "x-own-header": "1",
         "Content-Type": "text/plain",
     }
-    names = httpx.post(f"{server.url}/p/{made['sandboxID']}/8000/", headers=headers, content=b"x").json()["names"]
+    names = httpx.post(f"{server.url}/p/{made['sandboxID']}/8000/", headers=headers, content=b"x", timeout=30).json()[
+        "names"
+    ]
     usual = {"Host", "Content-Type", "Content-Length", "X-Own-Header", "X-Forwarded-Host", "X-Forwarded-Prefix"}
     assert usual <= set(names)
     assert len({name.lower() for name in names}) == len(names)
@@ -158,20 +160,20 @@ def test_names_of_headers_are_spelled_as_usual(server: Server, made: dict[str, A
 def test_bodies_and_redirects(server: Server, made: dict[str, Any]) -> None:
     headers = {"E2B-Traffic-Access-Token": made["trafficAccessToken"]}
     url = f"{server.url}/p/{made['sandboxID']}/8000"
-    answer = httpx.post(f"{url}/form", headers=headers, content=b"x" * 300_000)
+    answer = httpx.post(f"{url}/form", headers=headers, content=b"x" * 300_000, timeout=30)
     assert (answer.json()["method"], len(answer.json()["body"])) == ("POST", 300_000)
     assert "e2b-traffic-access-token" not in json.dumps(answer.json())
-    moved = httpx.get(f"{url}/redirect", headers=headers)
+    moved = httpx.get(f"{url}/redirect", headers=headers, timeout=30)
     assert (moved.status_code, moved.headers["location"]) == (302, f"/p/{made['sandboxID']}/8000/landed")
-    bare = httpx.get(url, headers=headers)
+    bare = httpx.get(url, headers=headers, timeout=30)
     assert (bare.status_code, bare.headers["location"]) == (303, f"/p/{made['sandboxID']}/8000/")
 
 
 def test_the_sdks_header_leads_to_a_port(server: Server, made: dict[str, Any]) -> None:
     headers = {"E2b-Sandbox-Id": made["sandboxID"], "E2b-Sandbox-Port": "8000"}
-    assert httpx.get(f"{server.url}/a", headers=headers).status_code in (401, 403, 429)
+    assert httpx.get(f"{server.url}/a", headers=headers, timeout=30).status_code in (401, 403, 429)
     headers["E2B-Traffic-Access-Token"] = made["trafficAccessToken"]
-    assert httpx.get(f"{server.url}/a", headers=headers).json()["path"] == "/a"
+    assert httpx.get(f"{server.url}/a", headers=headers, timeout=30).json()["path"] == "/a"
 
 
 @pytest.mark.parametrize("form", ["path", "name"])
@@ -183,7 +185,7 @@ def test_websockets(server: Server, made: dict[str, Any], form: str) -> None:
     else:
         url = f"ws://8000-{made['sandboxID']}.localhost:{server.port}/ws"
         options = {"sock": create_connection(("127.0.0.1", server.port))}
-    with connect(url, additional_headers=token, proxy=None, **options) as socket:
+    with connect(url, additional_headers=token, proxy=None, open_timeout=60, **options) as socket:
         socket.send("hello")
         assert socket.recv(timeout=30) == "HELLO"
         socket.send(b"abc")
@@ -196,9 +198,9 @@ def test_a_websocket_needs_a_link_too(server: Server, made: dict[str, Any]) -> N
     url = f"ws://127.0.0.1:{server.port}/p/{made['sandboxID']}/8000/ws"
     for headers in ({}, {"E2B-Traffic-Access-Token": "wrong"}):
         with pytest.raises(Exception, match="403"):
-            connect(url, additional_headers=headers, proxy=None).close()
+            connect(url, additional_headers={**headers, **from_elsewhere()}, proxy=None, open_timeout=60).close()
     token = link(server, made)["pathUrl"].partition("belljar=")[2]
-    with connect(f"{url}?belljar={token}", proxy=None) as socket:
+    with connect(f"{url}?belljar={token}", proxy=None, open_timeout=60) as socket:
         socket.send("signed")
         assert socket.recv(timeout=30) == "SIGNED"
 
@@ -231,10 +233,10 @@ def test_links_hold_for_one_port_of_one_sandbox_and_a_while(
         f"/p/{mine}/8000~{until}/",
         f"/p/i{'0' * 24}/8000~{token}/",
     ):
-        assert httpx.get(server.url + path).status_code in (403, 404, 429), path
+        assert httpx.get(server.url + path, timeout=30).status_code in (403, 404, 429), path
     expired = link(server, made, seconds=1)["pathUrl"].partition("belljar=")[2]
     time.sleep(2.1)
-    assert httpx.get(f"{server.url}/p/{mine}/8000~{expired}/").status_code == 403
+    assert httpx.get(f"{server.url}/p/{mine}/8000~{expired}/", timeout=30).status_code == 403
     for wish in ({"seconds": 0}, {"seconds": -5}, {"seconds": 10**9}):
         assert server.request("POST", f"/sandboxes/{mine}/ports/8000", json=wish).status_code == 400
     for port in ("0", "65536", "x", "99999999"):
@@ -246,8 +248,8 @@ def test_another_tenant_gets_no_link_and_its_key_opens_nothing(server: Server, m
     path = f"/sandboxes/{made['sandboxID']}/ports/8000"
     assert server.request("POST", path, key=stranger, json={}).status_code == 404
     url = f"{server.url}/p/{made['sandboxID']}/8000/"
-    assert httpx.get(url, headers={"X-API-KEY": stranger}).status_code in (401, 403, 429)
-    assert httpx.get(url, headers={"X-API-KEY": server.key}).status_code == 200
+    assert httpx.get(url, headers={"X-API-KEY": stranger}, timeout=30).status_code in (401, 403, 429)
+    assert httpx.get(url, headers={"X-API-KEY": server.key}, timeout=30).status_code == 200
 
 
 def test_ports_are_the_sandboxs_own_not_the_hosts(server: Server, made: dict[str, Any], other: dict[str, Any]) -> None:

@@ -10,14 +10,14 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
-from belljar import Snapshot, Store
+from belljar import SandboxError, Snapshot, Store
 from tests.server.serving import WHOLE, Server, are_gone
 from tests.server.test_control import envd, state, until
 
@@ -75,15 +75,22 @@ def test_paused_sandboxes_are_not_forgotten_without_their_store(own: Server) -> 
     assert get(own, made) == "kept"
 
 
+def checkpoint(directory: Path) -> str | None:
+    """What the file had in it when the newest one was taken."""
+    with closing(Store.sqlite(str(directory / "store.db"))) as store, suppress(SandboxError, OSError):
+        newest = max(Snapshot.list(store), key=lambda each: each.created, default=None)
+        return None if newest is None else newest.files.read("/home/user/state")
+    return None  # it was released while it was read, or has no such file yet
+
+
 @pytest.mark.slow
 def test_checkpoints_are_there_after_a_crash(tmp_path: Path) -> None:
     server = Server(tmp_path, "--checkpoint", "1")
     try:
         made = server.create()
-        put(server, made, "one")
-        time.sleep(2.5)
-        put(server, made, "two")
-        time.sleep(2.5)
+        for text in ("one", "two"):
+            put(server, made, text)
+            until(lambda text=text: checkpoint(tmp_path) == text)  # type: ignore[misc]
         server.kill()
         server.start()
         assert state(server, made) == "paused"
@@ -154,7 +161,7 @@ def test_open_streams_do_not_keep_a_server_alive(own: Server) -> None:
         assert b"start" in next(events)
         assert own.process is not None
         own.process.send_signal(signal.SIGTERM)
-        assert own.process.wait(20) == 0
+        assert own.process.wait(60) == 0
 
 
 @pytest.mark.slow
@@ -170,7 +177,7 @@ def test_nothing_is_started_while_it_drains(own: Server) -> None:
         except httpx.HTTPError:
             break
     assert statuses <= {201, 503}
-    own.process.wait(20)
+    own.process.wait(60)
     own.start()
     assert {each["state"] for each in own.request("GET", "/v2/sandboxes").json()} == {"paused"}
 

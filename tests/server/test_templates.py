@@ -175,8 +175,8 @@ def test_links_for_uploads_are_signed(sdk: Server) -> None:
         url.replace("until=1", "until=2"),
         url.partition("?")[0],
     ):
-        assert httpx.put(wrong, content=b"x").status_code in (401, 429)
-    assert httpx.put(url, content=b"x").status_code == 200
+        assert httpx.put(wrong, content=b"x", timeout=30).status_code in (401, 429)
+    assert httpx.put(url, content=b"x", timeout=30).status_code == 200
     assert sdk.request("GET", f"/templates/{made['templateID']}/files/{number}").json()["present"] is True
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from typing import Any, Final
 
 import msgspec
@@ -212,28 +212,29 @@ class Envd:
         async def answer(request: Request) -> Response:
             try:
                 patience = process.patience_of(request)
-                async with self._guest(request) as (held, guest):
-                    if path in _CHARGED:
-                        self._service.charge_exec(held.record.tenant)
-                    events, finish = await do(request, held, guest, patience)
-                return EventStream(self._counted(held, guest, events), finish)
+                with ExitStack() as place:
+                    async with self._guest(request) as (held, guest):
+                        place.enter_context(self._service.stream(held, guest))  # what is refused is not started
+                        if path in _CHARGED:
+                            self._service.charge_exec(held.record.tenant)
+                        events, finish = await do(request, held, guest, patience)
+                        place.callback(finish)
+                    return EventStream(_mapped(events), place.pop_all().close)
             except RpcError as error:
                 return error_response(error, stream=True)
 
         return answer
 
-    async def _counted(
-        self, held: Held, guest: Guest, events: AsyncGenerator[dict[str, Any], None]
-    ) -> AsyncGenerator[dict[str, Any], None]:
-        """The events, while there is a place for the stream. RpcError."""
-        with self._service.stream(held, guest):
-            try:
-                async for event in events:
-                    yield event
-            except SandboxError as error:
-                raise rpc_error(error) from None
-            finally:
-                await events.aclose()
+
+async def _mapped(events: AsyncGenerator[dict[str, Any], None]) -> AsyncGenerator[dict[str, Any], None]:
+    """The events. RpcError."""
+    try:
+        async for event in events:
+            yield event
+    except SandboxError as error:
+        raise rpc_error(error) from None
+    finally:
+        await events.aclose()
 
 
 def _document(service: Service) -> Any:

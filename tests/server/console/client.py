@@ -50,6 +50,17 @@ class Page:
         where = f"{API}/sandboxes/{number}/file"
         return self.client.post(where, params={"path": path}, content=data, headers=headers)
 
+    def process(self, number: str, command: str) -> dict[str, Any]:
+        """The only one of this command line, once it has it: a shell says more before its child has begun."""
+        end = time.monotonic() + 60
+        while True:
+            found = [each for each in self.get(f"/sandboxes/{number}/processes") if each["command"] == command]
+            if found:
+                (process,) = found
+                return dict(process)
+            assert time.monotonic() < end
+            time.sleep(0.05)
+
     def terminal(self, number: str, **query: Any) -> Terminal:
         return Terminal(self, number, query)
 
@@ -65,8 +76,9 @@ class Terminal:
             additional_headers={"Cookie": page.cookie},
             max_size=None,
             proxy=None,
+            open_timeout=60,
         )
-        self.hello = json.loads(self.socket.recv(30))
+        self.hello = json.loads(self.socket.recv(60))
         self.offset: int = self.hello["from"]
         self.shown = ""
 
@@ -80,6 +92,7 @@ class Terminal:
         """All that was shown, once the text is there."""
         end = time.monotonic() + seconds
         while text not in self.shown:
+            assert time.monotonic() < end, f"no {text!r} in {self.shown[-1000:]!r}"
             data = self.socket.recv(max(0.1, end - time.monotonic()))
             assert isinstance(data, bytes)
             self.offset += len(data)

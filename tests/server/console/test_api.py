@@ -17,12 +17,12 @@ from tests.server.serving import Server
 
 
 def test_the_page_is_there(served: Server) -> None:
-    answer = httpx.get(served.url)
+    answer = httpx.get(served.url, timeout=30)
     assert answer.status_code == 200
     (script,) = re.findall(r'<script type="module" nonce="[\w-]+" src="(/console/assets/[\w.-]+)"', answer.text)
     (style,) = re.findall(r'href="(/console/assets/[\w.-]+\.css)"', answer.text)
     for path, kind in ((script, "text/javascript"), (style, "text/css")):
-        got = httpx.get(served.url + path)
+        got = httpx.get(served.url + path, timeout=30)
         assert got.status_code == 200
         assert got.headers["content-type"].startswith(kind)
         assert "immutable" in got.headers["cache-control"]
@@ -33,24 +33,24 @@ def test_the_start_says_where_it_is_and_signs_in_once(own: Server) -> None:
     (link,) = re.findall(r"Console: (\S+)", "".join(own.said))
     url, token = link.split("/#sign-in=")
     assert url == own.url
-    with httpx.Client(base_url=own.url, headers=OURS) as client:
+    with httpx.Client(base_url=own.url, headers=OURS, timeout=30) as client:
         answer = client.post(f"{API}/session", json={"token": token})
         assert answer.status_code == 201
         assert answer.json()["key"]["name"] == "first"
         assert client.get(f"{API}/session").json()["tenant"] == "default"
-        assert httpx.post(f"{own.url}{API}/session", json={"token": token}, headers=OURS).status_code == 401
+        assert httpx.post(f"{own.url}{API}/session", json={"token": token}, headers=OURS, timeout=30).status_code == 401
 
 
 def test_nobody_is_signed_in_at_first(served: Server) -> None:
-    assert httpx.get(f"{served.url}{API}/session").json() is None
-    assert httpx.get(f"{served.url}{API}/sandboxes").status_code == 401
+    assert httpx.get(f"{served.url}{API}/session", timeout=30).json() is None
+    assert httpx.get(f"{served.url}{API}/sandboxes", timeout=30).status_code == 401
 
 
 def test_signing_out_ends_the_session(served: Server) -> None:
     page = Page(served)
     cookie = page.cookie
     assert page.ask("DELETE", "/session").status_code == 204
-    assert httpx.get(f"{served.url}{API}/sandboxes", headers={"Cookie": cookie}).status_code == 401
+    assert httpx.get(f"{served.url}{API}/sandboxes", headers={"Cookie": cookie}, timeout=30).status_code == 401
 
 
 def test_a_revoked_key_ends_its_sessions(served: Server) -> None:
@@ -189,7 +189,7 @@ def test_processes_and_their_end(page: Page, sandbox: str) -> None:
     terminal = page.terminal(sandbox)
     terminal.type("sleep 4321 & echo be''gun\n")
     terminal.until("begun")
-    (found,) = [each for each in page.get(f"/sandboxes/{sandbox}/processes") if "sleep 4321" in each["command"]]
+    found = page.process(sandbox, "sleep 4321")
     answer = page.ask("POST", f"/sandboxes/{sandbox}/processes/{found['pid']}/signal", {"signal": "KILL"})
     assert answer.status_code == 204
     terminal.type("wait; echo go''ne\n")

@@ -49,7 +49,9 @@ CHANGES = [
 def test_a_form_of_another_site_changes_nothing(page: Page, sandbox: str, method: str, path: str) -> None:
     """Even where a browser sends the cookie: the page's own header is missing."""
     headers = {"Cookie": page.cookie, "Content-Type": "text/plain"}
-    answer = httpx.request(method, page.server.url + API + path.format(id=sandbox), headers=headers, content=b"{}")
+    answer = httpx.request(
+        method, page.server.url + API + path.format(id=sandbox), headers=headers, content=b"{}", timeout=30
+    )
     assert answer.status_code == 403
     assert page.get(f"/sandboxes/{sandbox}")["state"] == "running"
 
@@ -57,7 +59,7 @@ def test_a_form_of_another_site_changes_nothing(page: Page, sandbox: str, method
 @pytest.mark.parametrize("origin", [EVIL, "null", "http://127.0.0.1:1", "http://127.0.0.1", "file://", ""])
 def test_a_script_of_another_origin_changes_nothing(page: Page, sandbox: str, origin: str) -> None:
     headers = {**OURS, "Cookie": page.cookie, "Origin": origin}
-    answer = httpx.delete(f"{page.server.url}{API}/sandboxes/{sandbox}", headers=headers)
+    answer = httpx.delete(f"{page.server.url}{API}/sandboxes/{sandbox}", headers=headers, timeout=30)
     assert answer.status_code == 403
     assert page.get(f"/sandboxes/{sandbox}")["state"] == "running"
 
@@ -66,7 +68,7 @@ def test_a_script_of_another_origin_changes_nothing(page: Page, sandbox: str, or
 def test_another_site_reads_nothing(page: Page, sandbox: str, site: str) -> None:
     headers = {"Cookie": page.cookie, "Sec-Fetch-Site": site}
     for path in ("/sandboxes", f"/sandboxes/{sandbox}/file?path=/etc/passwd", "/keys", "/session"):
-        assert httpx.get(page.server.url + API + path, headers=headers).status_code == 403
+        assert httpx.get(page.server.url + API + path, headers=headers, timeout=30).status_code == 403
 
 
 def test_no_answer_allows_another_origin(page: Page) -> None:
@@ -84,7 +86,7 @@ def test_no_answer_allows_another_origin(page: Page) -> None:
 
 
 def test_the_cookie_is_out_of_reach(served: Server) -> None:
-    answer = httpx.post(f"{served.url}{API}/session", json={"key": served.key}, headers=OURS)
+    answer = httpx.post(f"{served.url}{API}/session", json={"key": served.key}, headers=OURS, timeout=30)
     (cookie,) = answer.headers.get_list("set-cookie")
     name, *attributes = [part.strip() for part in cookie.split(";")]
     assert {"HttpOnly", "SameSite=strict", "Path=/console"} <= set(attributes)
@@ -96,39 +98,39 @@ def test_a_session_that_was_planted_is_not_taken_over(served: Server) -> None:
     """Session fixation: the token after signing in is a new one, and the old one is worth nothing."""
     planted = Page(served)
     answer = httpx.post(
-        f"{served.url}{API}/session", json={"key": served.key}, headers={**OURS, "Cookie": planted.cookie}
+        f"{served.url}{API}/session", json={"key": served.key}, headers={**OURS, "Cookie": planted.cookie}, timeout=30
     )
     fresh = answer.headers["set-cookie"].partition(";")[0]
     assert fresh != planted.cookie
-    assert httpx.get(f"{served.url}{API}/sandboxes", headers={"Cookie": planted.cookie}).status_code == 401
-    assert httpx.get(f"{served.url}{API}/sandboxes", headers={"Cookie": fresh}).status_code == 200
+    assert httpx.get(f"{served.url}{API}/sandboxes", headers={"Cookie": planted.cookie}, timeout=30).status_code == 401
+    assert httpx.get(f"{served.url}{API}/sandboxes", headers={"Cookie": fresh}, timeout=30).status_code == 200
 
 
 def test_of_two_cookies_none_is_taken(page: Page, stranger: Page) -> None:
     """A neighbour on another port of this machine can add a cookie of its own."""
     for cookie in (f"{stranger.cookie}; {page.cookie}", f"{page.cookie}; {stranger.cookie}"):
-        answer = httpx.get(f"{page.server.url}{API}/sandboxes", headers={"Cookie": cookie})
+        answer = httpx.get(f"{page.server.url}{API}/sandboxes", headers={"Cookie": cookie}, timeout=30)
         assert answer.status_code == 401
 
 
 @pytest.mark.parametrize("value", ["", "x" * 43, "'; DROP TABLE session; --", "../../etc/passwd", "%00", "x" * 9000])
 def test_a_made_up_session_is_none(page: Page, value: str) -> None:
     name = page.cookie.partition("=")[0]
-    answer = httpx.get(f"{page.server.url}{API}/sandboxes", headers={"Cookie": f"{name}={value}"})
+    answer = httpx.get(f"{page.server.url}{API}/sandboxes", headers={"Cookie": f"{name}={value}"}, timeout=30)
     assert answer.status_code == 401
 
 
 def test_a_key_is_no_session_and_a_session_no_key(page: Page) -> None:
     url = page.server.url
-    assert httpx.get(f"{url}{API}/sandboxes", headers={"X-API-KEY": page.server.key}).status_code == 401
-    assert httpx.get(f"{url}/v2/sandboxes", headers={"Cookie": page.cookie}).status_code == 401
+    assert httpx.get(f"{url}{API}/sandboxes", headers={"X-API-KEY": page.server.key}, timeout=30).status_code == 401
+    assert httpx.get(f"{url}/v2/sandboxes", headers={"Cookie": page.cookie}, timeout=30).status_code == 401
     token = page.cookie.partition("=")[2]
-    assert httpx.get(f"{url}/v2/sandboxes", headers={"X-API-KEY": token}).status_code == 401
+    assert httpx.get(f"{url}/v2/sandboxes", headers={"X-API-KEY": token}, timeout=30).status_code == 401
 
 
 def test_guessing_keys_is_slowed_down(own: Server) -> None:
     def guess(body: dict[str, str]) -> int:
-        return httpx.post(f"{own.url}{API}/session", json=body, headers=OURS).status_code
+        return httpx.post(f"{own.url}{API}/session", json=body, headers=OURS, timeout=30).status_code
 
     answers = [guess({"key": f"bj_{number:042d}"}) for number in range(20)]
     answers += [guess({"token": f"{number:043d}"}) for number in range(15)]
@@ -186,7 +188,7 @@ def open_terminal(page: Page, number: str, **headers: str) -> int:
     """The HTTP status of an attempt; 101 if it was let in."""
     url = f"{page.server.url.replace('http', 'ws', 1)}{API}/sandboxes/{number}/terminal"
     try:
-        with connect(url, additional_headers=headers, origin=None, proxy=None):
+        with connect(url, additional_headers=headers, origin=None, proxy=None, open_timeout=60):
             return 101
     except InvalidStatus as refused:
         return refused.response.status_code
@@ -252,14 +254,14 @@ def test_an_acknowledgement_of_what_was_not_sent_counts_for_nothing(page: Page, 
 
 
 def test_the_page_can_be_framed_by_nobody(served: Server) -> None:
-    answer = httpx.get(served.url)
+    answer = httpx.get(served.url, timeout=30)
     assert answer.headers["x-frame-options"] == "DENY"
     assert policy(answer)["frame-ancestors"] == "'none'"
     assert answer.headers["cross-origin-opener-policy"] == "same-origin"
 
 
 def test_the_policy_lets_in_only_what_the_page_brings(served: Server) -> None:
-    first, second = httpx.get(served.url), httpx.get(served.url)
+    first, second = httpx.get(served.url, timeout=30), httpx.get(served.url, timeout=30)
     rules = policy(first)
     assert rules["default-src"] == "'none'"
     nonce = re.findall(r"'nonce-([\w-]+)'", rules["script-src"])[0]
@@ -363,7 +365,7 @@ def test_a_name_of_a_download_breaks_no_header(page: Page, sandbox: str) -> None
     ],
 )
 def test_bombs_in_a_sign_in_are_refused(served: Server, body: bytes) -> None:
-    answer = httpx.post(f"{served.url}{API}/session", content=body, headers=OURS)
+    answer = httpx.post(f"{served.url}{API}/session", content=body, headers=OURS, timeout=30)
     assert answer.status_code in (400, 401, 413)
     assert "Traceback" not in answer.text
 

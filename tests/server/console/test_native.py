@@ -20,7 +20,7 @@ def test_every_side_of_a_native_sandbox(tmp_path: Path) -> None:
         terminal = page.terminal(number, rows=31, cols=101)
         terminal.type("stty size; sleep 4321 & echo en''d\n")
         assert "31 101" in terminal.until("end")
-        assert any(each["command"] == "sleep 4321" for each in page.get(f"{path}/processes"))
+        page.process(number, "sleep 4321")
         page.write(number, "/home/user/a", b"one")
         assert "a" in [each["name"] for each in page.get(f"{path}/entries", path="/home/user")["entries"]]
         told = page.ask("POST", f"{path}/run", {"code": "6 * 7", "language": "python"})
