@@ -42,7 +42,7 @@ def belljar(home: dict[str, str], tmp_path: Path) -> Belljar:
             capture_output=True,
             text=True,
             check=False,
-            timeout=60,
+            timeout=240,
             env=home,
             cwd=tmp_path,
         )

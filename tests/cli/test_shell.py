@@ -40,7 +40,7 @@ class Keyboard:
     def type(self, text: str) -> None:
         os.write(self.master, text.encode())
 
-    def wait_for(self, text: str, seconds: float = 60) -> str:
+    def wait_for(self, text: str, seconds: float = 240) -> str:
         """What was shown up to there; the rest is for the next question."""
         deadline = time.monotonic() + seconds
         while text not in self.shown:
@@ -90,7 +90,7 @@ def test_a_session(keyboard: Keyboard) -> None:
     keyboard.type("until [ \"$(stty size)\" = '33 101' ]; do :; done; echo si''zed\r")
     keyboard.wait_for("sized\r\n")
     keyboard.type("exit 3\r")
-    assert keyboard.process.wait(timeout=60) == 3
+    assert keyboard.process.wait(timeout=240) == 3
     assert not keyboard.is_raw()
 
 
@@ -101,7 +101,7 @@ def test_after_a_stop_the_keys_go_to_the_sandbox_again(keyboard: Keyboard) -> No
     termios.tcsetattr(keyboard.slave, termios.TCSANOW, cooked)
     assert not keyboard.is_raw()
     os.kill(keyboard.process.pid, signal.SIGCONT)
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 240
     while not keyboard.is_raw() and time.monotonic() < deadline:
         time.sleep(0.01)
     assert keyboard.is_raw()

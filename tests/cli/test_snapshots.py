@@ -170,7 +170,7 @@ def test_run_goes_on_from_a_snapshot(home: dict[str, str], tmp_path: Path) -> No
     def run(*args: str, status: int = 0) -> str:
         done = subprocess.run(
             [sys.executable, "-m", "belljar.cli", "run", "--store", str(tmp_path / "s.db"), *args],
-            capture_output=True, text=True, check=False, timeout=60, env=home, cwd=tmp_path,
+            capture_output=True, text=True, check=False, timeout=240, env=home, cwd=tmp_path,
         )  # fmt: skip
         assert done.returncode == status, done
         return done.stdout or done.stderr
