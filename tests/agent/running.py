@@ -81,7 +81,7 @@ class Talk:
     def __init__(self, agent: Agent) -> None:
         self.connection = agent.connection
         self.pid = agent.process.pid
-        self.connection.settimeout(30)
+        self.connection.settimeout(60)
         self._frames = worker_frames()
         self._heard: list[WorkerMessage] = []
 
