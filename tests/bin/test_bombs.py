@@ -25,7 +25,7 @@ from tests.adapter import new_session, put, run_command
 MIB = 1 << 20
 LIMITS = {
     "cpu_seconds": 0.6,
-    "wall_seconds": 20.0,
+    "wall_seconds": 200.0,  # what is judged is processor time
     "output_bytes": MIB,
     "expansion_bytes": 4 * MIB,
     "file_bytes": 16 * MIB,
@@ -60,14 +60,18 @@ def _memory() -> int:
 
 
 def explode(bomb: Bomb) -> Result:
-    session = new_session(limits=Limits(**{**LIMITS, **bomb.limits}))  # type: ignore[arg-type]
+    limits = {**LIMITS, **bomb.limits}
+    most = limits["cpu_seconds"] + MOST_CPU
+    if CPU not in bomb.limit:  # a slow machine must not meet this limit before the one that is meant
+        limits["cpu_seconds"] = most
+    session = new_session(limits=Limits(**limits))  # type: ignore[arg-type]
     put(session, "/tmp/w", ("dir",))
     for name, data in bomb.files.items():
         put(session, f"/tmp/w/{name}", data)
     Path("/proc/self/clear_refs").write_text("5")  # starts the high-water mark of memory anew
     memory, cpu = _memory(), time.process_time()
     result = run_command(session, ["bash", "-c", bomb.script], cwd="/tmp/w")
-    assert time.process_time() - cpu < session.kernel.limits.cpu_seconds + MOST_CPU
+    assert time.process_time() - cpu < most
     assert _memory() - memory < MOST_MEMORY
     assert run_command(session, ["echo", "ok"]).stdout == b"ok\n", "the session is no longer usable"
     return result
@@ -274,7 +278,7 @@ def test_42_many_files_in_one_directory() -> None:
         Bomb(
             f"seq {count} | xargs touch; ls | wc -l; find . -type f | wc -l; set -- *; echo $#; rm -f *; ls -A",
             out=f"{count}\n" * 3,
-            limits={"files": 100_000, "cpu_seconds": 60.0, "wall_seconds": 120.0},
+            limits={"files": 100_000, "cpu_seconds": 60.0},
         )
     )
 
