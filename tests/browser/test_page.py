@@ -7,6 +7,7 @@ import json
 import re
 import shutil
 import subprocess
+import time
 import urllib.request
 import zipfile
 from collections.abc import Iterator
@@ -317,8 +318,11 @@ def test_bridge(browser: Any, tmp_path: Path) -> None:
             with tab.expect_popup() as opening:
                 tab.evaluate(STRANGER, bridge)
             popup = opening.value
+            until = time.monotonic() + SECONDS / 2
+            while "/embedders.json" not in requested:
+                assert time.monotonic() < until
+                popup.wait_for_timeout(50)
             popup.wait_for_load_state("networkidle")
-            assert "/embedders.json" in requested
             tab.evaluate("() => globalThis.start()")
             popup.evaluate("() => new Promise((resolve) => setTimeout(resolve, 500))")
             assert tab.evaluate("() => globalThis.told") == []

@@ -17,7 +17,7 @@ def test_the_commands_run_as_pasted() -> None:
         lines = block.splitlines()
         said = [sandbox.exec(line, check=True).stdout for line in lines[:2]]
         assert said[0] == "hi\n"
-        sandbox.port(8080).wait(60)
+        sandbox.port(8080).wait(240)
         assert sandbox.exec("curl -s localhost:8080/index.html").stdout == "hello\n"
         said += [sandbox.exec(line, check=True).stdout for line in lines[2:]]
         assert said[2] == "index.html\n"

@@ -22,7 +22,7 @@ REPAIRED = "-    return sum(numbers) / (len(numbers) + 1)\n+    return sum(numbe
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_example(path: Path, tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, str(path)], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120
+        [sys.executable, str(path)], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=240
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout
@@ -92,7 +92,7 @@ def test_any_endpoint() -> None:
             capture_output=True,
             text=True,
             check=False,
-            timeout=120,
+            timeout=240,
         )
         server.shutdown()
     assert (done.stdout, done.stderr) == ("$ echo $((6 * 7))\n42\nIt is 42.\n", "")

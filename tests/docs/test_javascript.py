@@ -10,5 +10,5 @@ GUIDE = Path(__file__).parents[2] / "docs" / "javascript.md"
 
 def test_the_pattern_runs_as_pasted() -> None:
     snippet = re.findall(r"```python\n(.*?)```", GUIDE.read_text(), re.S)[0]
-    done = subprocess.run([sys.executable, "-c", snippet], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([sys.executable, "-c", snippet], capture_output=True, text=True, timeout=240)
     assert done.stdout == "True {'name': 'Ada', 'page': 20} { name: 'Ada', id: 1 }\n\n", done.stderr

@@ -14,7 +14,7 @@ GUIDE = Path(__file__).parents[2] / "docs" / "mounts.md"
 def test_the_server_runs_as_pasted() -> None:
     snippet = re.findall(r"```python\n(.*?)```", GUIDE.read_text(), re.S)[-1]
     printed = re.findall(r"prints\n\n```\n(.*?)```", GUIDE.read_text(), re.S)[0]
-    done = subprocess.run([sys.executable, "-c", snippet], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([sys.executable, "-c", snippet], capture_output=True, text=True, timeout=240)
     assert done.stdout.rstrip() == printed.rstrip(), done.stderr
 
 

@@ -64,7 +64,7 @@ def curl() -> Iterator[Callable[[Network], Curl]]:
 
     def grant(network: Network) -> Curl:
         opened.append(Sandbox(network=network))
-        return lambda args: opened[-1].exec(f"curl -sS {args}", merge_stderr=True, timeout=60).stdout
+        return lambda args: opened[-1].exec(f"curl -sS {args}", merge_stderr=True, timeout=240).stdout
 
     yield grant
     for sandbox in opened:

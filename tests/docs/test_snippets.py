@@ -86,7 +86,7 @@ def test_python_runs(block: Block, tmp_path: Path) -> None:
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text)
     done = subprocess.run(
-        [sys.executable, "-c", block.text], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120
+        [sys.executable, "-c", block.text], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=240
     )
     assert (done.returncode, done.stderr) == (0, ""), done.stderr
     assert done.stdout or block.page in SILENT
@@ -111,7 +111,7 @@ def test_a_command_line_of_the_readme_runs(line: str, tmp_path: Path) -> None:
     (tmp_path / "notes.md").write_text("teh end\n")
     words = [sys.executable, "-m", "belljar.cli", *shlex.split(line)[1:]]
     environment = {**os.environ, "BELLJAR_NO_DAEMON": "1", "BELLJAR_STORE": str(tmp_path / "store.db")}
-    done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=240)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout or (tmp_path / "out.diff").read_text()
 
@@ -126,5 +126,5 @@ def test_the_readme_is_full_of_commands() -> None:
 )
 def test_shell_runs_in_a_sandbox(block: Block) -> None:
     with Sandbox(files={"/workspace/index.html": "<h1>hi</h1>"}) as sandbox:
-        result = sandbox.exec(f"set -e\n{block.text}", timeout=60)
+        result = sandbox.exec(f"set -e\n{block.text}", timeout=240)
     assert (result.exit_code, bool(result.stdout)) == (0, True), result.stderr

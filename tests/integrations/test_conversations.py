@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from operator import add
 from typing import Annotated, Any
 
@@ -152,7 +153,7 @@ def test_two_branches_from_one_point_at_the_same_time() -> None:
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join(60)
+            thread.join(240)
         assert sorted(text.rsplit("\n", 1)[-1] for text in said.values()) == ["11", "21"]
     finally:
         talk.repl.close()
@@ -337,7 +338,8 @@ def test_a_cancelled_agent_stops_its_program() -> None:
         with pytest.raises(asyncio.CancelledError):
             await task
         (talk,) = talks.values()
-        for _ in range(1000):
+        deadline = time.monotonic() + 120
+        while time.monotonic() < deadline:
             if not talk.interpreter.started:
                 return
             await asyncio.sleep(0.02)

@@ -71,7 +71,7 @@ def test_its_own_code_uses_it(tmp_path: Path) -> None:
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=240,
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.endswith("all of it\n")

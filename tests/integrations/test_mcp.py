@@ -181,7 +181,7 @@ def serving(*options: str) -> Iterator[str]:
 
 def is_up(server: subprocess.Popen[bytes], port: int) -> bool:
     """Whether it came to serve: not if somebody was faster to take its port."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 240
     while server.poll() is None:
         assert time.monotonic() < deadline
         try:
@@ -252,7 +252,8 @@ async def test_a_session_s_sandboxes_are_its_own_and_end_with_it(address: str) -
         assert text.text == "mine"  # type: ignore[union-attr]
     async with Client(address) as client:
         # The session is ended by its client's last request; the sandbox right after.
-        for _ in range(500):
+        deadline = time.monotonic() + 120
+        while time.monotonic() < deadline:
             result = await client.call_tool("exec", {"command": "true", "sandbox": mine})
             if result.is_error:
                 return
@@ -269,7 +270,8 @@ async def test_a_cancelled_call_ends_what_it_started() -> None:
         started.cancel()
         with pytest.raises(asyncio.CancelledError):
             await started
-        for _ in range(500):
+        deadline = time.monotonic() + 120
+        while time.monotonic() < deadline:
             if (await call(client, "exec", command="pgrep -x sleep"))["exit_code"] == 1:
                 return
             await asyncio.sleep(0.02)
