@@ -108,7 +108,7 @@ def test_a_killed_server_leaves_what_can_be_unmounted(namespace: Namespace, stor
     wait_until_mounted(namespace, directory)
     namespace.run(f"kill -KILL {pid}")
     namespace.call("wait", pid, 60.0)
-    assert b"not connected" in namespace.call("run", f"ls {directory}", 10.0)[1]
+    assert b"not connected" in namespace.call("run", f"ls {directory}", 60.0)[1]
     namespace.run(f"{COMMAND} unmount {directory}")
     assert namespace.run(f"ls {directory}") == ""
 

@@ -39,7 +39,7 @@ def write(server: MemoryServer, name: str, data: bytes) -> Node:
 
 
 def wait_for(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while not condition() and time.monotonic() < deadline:
         time.sleep(0.02)
     assert condition()
@@ -61,7 +61,7 @@ def test_a_removed_file_lives_while_it_is_open(namespace: Namespace, place: str)
     with served(namespace, server, place, private=True):
         out = namespace.run(f"cd {place} && exec 3<> f && echo kept >&3 && rm f && cat /proc/self/fd/3 && ls | wc -l")
         assert out.split() == ["kept", "0"]
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 60
         while server.quota.bytes_used and time.monotonic() < deadline:
             time.sleep(0.01)
     assert server.quota.bytes_used == 0
@@ -102,15 +102,15 @@ def test_a_reader_that_is_open_sees_a_change_it_is_told_of(namespace: Namespace,
         script = (
             "import mmap,sys,time\nf=open(sys.argv[1],'rb')\nm=mmap.mmap(f.fileno(),0,prot=1)\nassert m[:3]==b'old'\n"
             "open(sys.argv[1]+'.ready','w').close()\nt=time.time()\n"
-            "while m[:3]!=b'new' and time.time()-t<20: time.sleep(.01)\nprint(m[:3])"
+            "while m[:3]!=b'new' and time.time()-t<60: time.sleep(.01)\nprint(m[:3])"
         )
         pid = namespace.call("spawn", f'python3 -c "{script}" {place}/f')
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while "f.ready" not in server.root.entries and time.monotonic() < deadline:
             time.sleep(0.01)
         write(server, "f", b"new" * 2000)
         mounted.invalidate(node)
-        assert namespace.call("wait", pid, 30.0) == [0, b"b'new'\n"]
+        assert namespace.call("wait", pid, 90.0) == [0, b"b'new'\n"]
 
 
 @pytest.mark.parametrize("private", [True, False])
@@ -179,12 +179,12 @@ def test_a_bug_of_the_server_is_eio_and_reported(namespace: Namespace, place: st
 
 def test_a_slow_server_gives_eio_in_time_and_comes_back(namespace: Namespace, place: str) -> None:
     server = Strange()
-    with served(namespace, server, place, seconds=1.5):
-        out = namespace.run(f"cd {place}; cat slow; cat good; exit 0", seconds=30)
+    with served(namespace, server, place, seconds=4.0):
+        out = namespace.run(f"cd {place}; cat slow; cat good; exit 0", seconds=50)
         assert out.count("Input/output error") == 2
         server.go_on.set()
-        deadline = time.monotonic() + 20
-        while namespace.call("run", f"cat {place}/good", 10.0) != [0, b"good"] and time.monotonic() < deadline:
+        deadline = time.monotonic() + 60
+        while namespace.call("run", f"cat {place}/good", 60.0) != [0, b"good"] and time.monotonic() < deadline:
             time.sleep(0.02)
         assert namespace.run(f"cat {place}/slow") == "slow"
         wait_for(lambda: file(server, "slow").opens == 0)  # the kernel closes when it has the time
@@ -199,8 +199,8 @@ def test_a_dead_server_can_be_unmounted_and_closed(namespace: Namespace, place: 
         began = time.monotonic()
         mounted.close()
         assert mounted.wait(0)
-        assert time.monotonic() - began < 10
-        status, out = namespace.call("wait", pid, 20.0)
+        assert time.monotonic() - began < 30
+        status, out = namespace.call("wait", pid, 60.0)
         assert status == 1, out
         server.go_on.set()
 
@@ -211,7 +211,7 @@ def test_what_the_owner_lets_go_of_fails_at_once(namespace: Namespace, place: st
     with served(namespace, server, place) as mounted:
         assert namespace.run(f"cat {place}/f") == "x" * 100
         mounted.close()
-        status, out = namespace.call("run", f"cat {place}/f", 10.0)
+        status, out = namespace.call("run", f"cat {place}/f", 60.0)
         assert status == 1
         assert b"not connected" in out
         mounted.close()
@@ -222,15 +222,15 @@ def test_a_server_without_handles_left_behind(namespace: Namespace, place: str) 
     write(server, "f", b"x" * 100)
     with served(namespace, server, place, private=True) as mounted:
         pid = namespace.call("spawn", f"exec 3< {place}/f; exec sleep 60")
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 60
         opened = file(server, "f")
         while not opened.opens and time.monotonic() < deadline:
             time.sleep(0.01)
         assert opened.opens == 1
         mounted.close()
-        assert opened.opens == 0
-        namespace.call("run", f"kill {pid}", 5.0)
-        namespace.call("wait", pid, 10.0)
+        wait_for(lambda: opened.opens == 0)
+        namespace.call("run", f"kill {pid}", 60.0)
+        namespace.call("wait", pid, 60.0)
 
 
 def test_only_a_fuse_device_is_served() -> None:

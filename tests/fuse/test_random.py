@@ -39,6 +39,6 @@ def test_no_difference_from_tmpfs(namespace: Namespace, tmp_path: Path, kind: st
     reports: list[BaseException] = []
     with served(namespace, SERVERS[kind](), fuse, private=private, report=reports.append):
         command = f"{sys.executable} -m tests.fuse.random_files {tmpfs} {fuse} {seconds} {seed}"
-        namespace.run(f"cd {Path(__file__).parents[2]} && {command}", seconds + 60)
+        namespace.run(f"cd {Path(__file__).parents[2]} && {command}", seconds + 240)
     namespace.call("unmount", tmpfs)
     assert reports == []
