@@ -165,7 +165,7 @@ def give_back_zeros(memory: Memory, start: int) -> int:
 
 
 def guest_memory(store: wasmtime.Store, exports: wasmtime._instance.InstanceExports) -> Memory:
-    memory = exports["memory"]
+    memory = exports.get("memory")
     if not isinstance(memory, wasmtime.Memory):
         raise wasmtime.WasmtimeError("the program exports no memory")
     base = ctypes.addressof(memory.data_ptr(store).contents)
