@@ -250,7 +250,7 @@ class Worker(Target):
             return sandbox.files.watch("/").next(0.05)
 
         async def next_change() -> Any:
-            async with asyncio.timeout(1):
+            async with asyncio.timeout(10):  # it is answered or hung up on
                 return await sandbox.files.watch("/").next()
 
         return next_change()
