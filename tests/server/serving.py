@@ -27,6 +27,14 @@ def both(cases: list[Callable[[Any], Any]]) -> list[Any]:
     return [pytest.param(function, which, id=f"{function.__name__}-{which}") for function, which in chosen]
 
 
+_PROGRAM = """
+import ctypes, runpy, signal
+ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG
+runpy.run_module("belljar.cli", run_name="__main__", alter_sys=True)
+"""
+"""`python -m belljar.cli`, which does not outlive a test process that is killed."""
+
+
 class Server:
     """`belljar serve` on a free port; its store and its file are in `directory`."""
 
@@ -45,7 +53,7 @@ class Server:
         if self.process is not None:
             self._close()
         where = ["--store", str(self.directory / "store.db")] if self.store else []
-        command = [sys.executable, "-m", "belljar.cli", "serve", "--port", str(port), *where, *self.options]
+        command = [sys.executable, "-c", _PROGRAM, "serve", "--port", str(port), *where, *self.options]
         self.process = process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=_environment()
         )

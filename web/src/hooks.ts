@@ -55,7 +55,8 @@ export function useLive<T>(key: string, load: (signal: AbortSignal) => Promise<T
 export function useRoute(): string[] {
   const read = () => location.hash.replace(/^#\/?/, "").split("/").filter(Boolean).map(decode);
   const [route, set] = useState(read);
-  useEffect(() => {
+  // Not useEffect: an address that changes before it is called, by a key, would not be heard of.
+  useLayoutEffect(() => {
     const changed = () => set(read());
     window.addEventListener("hashchange", changed);
     return () => window.removeEventListener("hashchange", changed);

@@ -103,7 +103,8 @@ function Tabs({ id, tab }: { id: string; tab: string }) {
   const move = (event: KeyboardEvent) => {
     const step = event.key === "ArrowRight" ? 1 : event.key === "ArrowLeft" ? -1 : 0;
     if (!step) return;
-    const place = TABS.findIndex(([name]) => name === tab);
+    // The one that has the focus: the address, and with it `tab`, follows a moment later.
+    const place = TABS.findIndex(([name]) => `tab-${name}` === (event.target as HTMLElement).id);
     const next = TABS[(place + step + TABS.length) % TABS.length]![0];
     go("sandboxes", id, next);
     list.current?.querySelector<HTMLElement>(`#tab-${next}`)?.focus();
