@@ -13,7 +13,7 @@ async def main():
     asyncio.get_running_loop().call_later(0.001, event.set)
     await event.wait()
     results = []
-    for coroutine in asyncio.as_completed([asyncio.sleep(0.02, "slow"), asyncio.sleep(0.001, "fast")]):
+    for coroutine in asyncio.as_completed([asyncio.sleep(0.5, "slow"), asyncio.sleep(0.001, "fast")]):
         results.append(await coroutine)
     print(results)
     semaphore = asyncio.Semaphore(2)
