@@ -54,7 +54,7 @@ def test_qemu_can_open_connect_and_execute_nothing(tmp_path: Path) -> None:
     taken = Parts(parts.root, str(boot), f"{parts.root}/boot/attacks", parts.tsc_khz, "attack")
     process = start_qemu(Start(taken, Hardware(1, 256), Disk(), -1, memory))
     try:
-        assert process.wait(60)
+        assert process.wait(300)
         assert process.console_text() == "tried 45, worked 0"
     finally:
         process.end()
@@ -192,7 +192,7 @@ def mounted() -> Iterator[tuple[socket.socket, Served, list[BaseException]]]:
     problems: list[BaseException] = []
     session = Session(MemoryServer(time.time_ns, Quota(1 << 20, 100)), time.time_ns, report=problems.append)
     served = Served(StreamDevice(ours), session)
-    machine.settimeout(20)
+    machine.settimeout(60)
     machine.sendall(INIT)
     assert _reply(machine)[0] == 1
     yield machine, served, problems
@@ -245,7 +245,7 @@ def test_a_stream_that_makes_no_sense_ends(mounted: Mounted, attack: str) -> Non
     machine, served, problems = mounted
     machine.sendall(ENDS[attack])
     machine.shutdown(socket.SHUT_WR)
-    assert served.wait(20)
+    assert served.wait(60)
     assert problems == []
 
 
@@ -264,7 +264,7 @@ CONNECTIONS: dict[str, bytes] = {
 def test_a_connection_that_makes_no_sense_ends(attack: str) -> None:
     relay, machine = socket.socketpair()
     with join_port(relay) as ours:
-        ours.settimeout(20)
+        ours.settimeout(60)
         machine.sendall(CONNECTIONS[attack])
         machine.shutdown(socket.SHUT_WR)
         assert ours.recv(10) == b""

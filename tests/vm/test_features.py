@@ -176,7 +176,7 @@ def test_what_a_durable_rootfs_buffers_is_bounded(debian: Rootfs) -> None:
         lane.exec("head -c 12M /dev/zero > /var/big; sync").check()  # so that it has its place
         calls.clear()
         lane.exec("dd if=/dev/urandom of=/var/big bs=1M count=12 conv=notrunc oflag=direct").check()
-        assert calls[:3] == ["write"] * 3
+        assert calls.count("write") >= calls.count("flush") + 3  # the guest's journal may flush meanwhile
         wanted = lane.exec("sha256sum < /var/big").stdout
     with Sandbox(**MACHINE, rootfs=Rootfs.cow(debian, Recorded())) as lane:
         assert lane.exec("sha256sum < /var/big").stdout == wanted
@@ -281,10 +281,14 @@ def test_exec_gives_everything_when_it_ends(shared: Sandbox) -> None:
     assert (result.exit_code, result.stdout, result.stderr) == (3, "1\n/tmp\n", "err\n")
 
 
+NO_SLEEP = "while pgrep sleep > /dev/null; do :; done"
+"""What was killed is there until its parent has noticed."""
+
+
 def test_a_timeout_ends_the_process_group_with_124(shared: Sandbox) -> None:
     result = shared.exec("(sleep 600 & sleep 600)", timeout=3)
     assert (result.exit_code, result.timed_out) == (124, True)
-    assert shared.exec("pgrep -c sleep").stdout == "0\n"
+    assert shared.exec(f"{NO_SLEEP}; pgrep -c sleep", timeout=60).stdout == "0\n"
 
 
 def test_cancelling_keeps_the_sandbox() -> None:
@@ -295,7 +299,7 @@ def test_cancelling_keeps_the_sandbox() -> None:
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task
-            return (await lane.exec("pgrep -c sleep; echo usable")).stdout
+            return (await lane.exec(f"{NO_SLEEP}; pgrep -c sleep; echo usable", timeout=60)).stdout
 
     assert asyncio.run(run()) == "0\nusable\n"
 

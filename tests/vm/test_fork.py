@@ -325,7 +325,7 @@ def test_a_machine_that_does_not_stop_or_go_on(command: str) -> None:
     with pytest.raises(MonitorError, match="no"):
         save_state(monitor, 1, list)
     monitor.join()
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert len(os.listdir("/proc/self/fd")) <= before  # a machine of an earlier test may close some only now
 
 
 def test_a_monitor_that_only_tells_of_events_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,6 +26,9 @@ CUTS = 60 if WHOLE else 6
 FILES = 12
 _SCRIPT = """
 import os
+def tell(*words):
+    print(*words, flush=True)
+    input()  # it was noted
 for number in range(FILES):
     os.makedirs(f"/var/cut/{number % 3}", exist_ok=True)
     path = f"/var/cut/{number % 3}/{number}"
@@ -34,12 +37,12 @@ for number in range(FILES):
     os.fsync(fd)
     directory = os.open(os.path.dirname(path), os.O_RDONLY)
     os.fsync(directory)
-    print(number, flush=True)
+    tell(number)
     if number % 4 == 3:
         os.rename(path, path + ".renamed")
         os.unlink(f"/var/cut/{(number - 1) % 3}/{number - 1}")
         os.sync()
-        print("moved", number, flush=True)
+        tell("moved", number)
 """
 
 
@@ -76,10 +79,11 @@ def recorded(debian: Rootfs) -> Recorder:
     rootfs = Rootfs.cow(debian, store, max_dirty_bytes=1 << 20)
     with Sandbox(**MACHINE, rootfs=rootfs, user="root") as lane:
         script = _SCRIPT.replace("FILES", str(FILES))
-        done = lane.exec(
-            ["python3", "-c", script], on_stdout=lambda data: store.events.extend(data.decode().splitlines())
-        )
-        assert done.ok, done.stderr
+        writer = lane.spawn(["python3", "-c", script])
+        for line in writer.stdout.lines():
+            store.events.append(line)
+            writer.stdin.write(b"\n")
+        assert writer.wait() == 0, writer.stderr.read()
     return store
 
 
