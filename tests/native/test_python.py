@@ -41,6 +41,17 @@ sorted(said), subprocess.run("ls /proc/self/fd | wc -l", shell=True, capture_out
     assert int(descriptors) == 4  # the control channel is not inherited; one is that of ls
 
 
+def test_what_its_start_takes_is_not_the_runs() -> None:
+    """In a machine without KVM, or on a busy one, it takes many seconds of processor time."""
+    files = {"/workspace/sitecustomize.py": "import time\nwhile time.process_time() < 1: pass\n"}
+    with Sandbox(tier="native", files=files, env={"PYTHONPATH": "/workspace"}) as sandbox:
+        assert sandbox.python.run("x = 1; x", limits=RunLimits(cpu_ms=500)).check().value == 1
+        for _ in range(2):  # the second has to start anew
+            error = sandbox.python.run("while True: pass", limits=RunLimits(cpu_ms=500)).error
+            assert error is not None
+            assert error.code == "CPU_LIMIT"
+
+
 def test_memory_of_a_library_counts(sandbox: Sandbox) -> None:
     code = (
         "import ctypes\nctypes.CDLL(None).malloc.restype = ctypes.c_void_p\nctypes.CDLL(None).malloc(300 << 20) is None"

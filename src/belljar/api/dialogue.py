@@ -230,6 +230,8 @@ class Dialogue:
         self._runs: int = forks._runs if forks is not None else 0
         self._renewed: dict[str, int | float] | None = None
         """The limits of the last run."""
+        self._starts = False
+        """Whether the run under way began before the interpreter was ready."""
         self.number: int
         self.ready = False
         """It has spoken: from then on whatever becomes of it is the guest's doing."""
@@ -300,7 +302,10 @@ class Dialogue:
             run.memory = f"the sandbox's memory_bytes={self._limits.memory_bytes}"
         self._runs += 1
         given = _limits(self._limits, limits)
-        renewal = Renew(self.number, {} if given is self._renewed else given)
+        # What the start of an image's own interpreter takes is not the run's: until then, the sandbox's limit holds.
+        self._starts = bool(self._engine.run) and not self.ready
+        at_first = {**given, "cpu_seconds": self._limits.cpu_seconds} if self._starts else given
+        renewal = Renew(self.number, {} if at_first is self._renewed else at_first)
         self._renewed = given
         file = self._engine.file.format(self._runs)
         bound = _NOTHING
@@ -324,6 +329,12 @@ class Dialogue:
             self._stop(run, RunError("BRIDGE_LIMIT", "BridgeLimit", str(error)))
         else:
             self._write(line)
+
+    def limit_processor_time(self) -> None:
+        """Have a run's limit count from now, if it had to wait for the interpreter's start."""
+        if self._starts and self._renewed is not None and not self.ended:
+            self._starts = False
+            self._send(self._conversation.message(Renew(self.number, self._renewed)))
 
     def wall_seconds(self, limits: RunLimits) -> float:
         """How long a run may take."""

@@ -190,6 +190,7 @@ class InterpreterCore:
         run = dialogue.begin(code, mode, *bound, limits, listening)
         try:
             yield link.wait_until(lambda: dialogue.ready or run.done or dialogue.running.done, began + STARTING)
+            dialogue.limit_processor_time()
             deadline = monotonic() + dialogue.wall_seconds(limits)
             while (in_time := (yield link.wait_until(lambda: run.has_news or dialogue.running.done, deadline))) and (
                 listening is not None and listening.waiting
