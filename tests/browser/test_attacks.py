@@ -180,7 +180,7 @@ def test_no_timer_outlives_its_interpreter(page: Any) -> None:
         """async () => {
             let ticks = 0;
             const code = "setInterval(() => tick(), 5); await new Promise((r) => setTimeout(r, 60000))";
-            const { error } = await sandbox.js.run(code, { wallMs: 1500, globals: { tick: () => { ticks += 1; } } });
+            const { error } = await sandbox.js.run(code, { wallMs: 8000, globals: { tick: () => { ticks += 1; } } });
             await sandbox.js.run("1");
             const after = ticks;
             await new Promise((resolve) => setTimeout(resolve, 500));
