@@ -35,7 +35,7 @@ class Proxy:
         self._loop.create_task(main())
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
-        started.wait(10)
+        assert started.wait(60)
 
     @property
     def url(self) -> str:
@@ -49,7 +49,7 @@ class Proxy:
             done.set()
 
         self._loop.call_soon_threadsafe(run)
-        done.wait(10)
+        assert done.wait(60)
 
     def cut(self, *, refuse: bool = False) -> None:
         """Reset every connection; with `refuse`, the next ones as well."""
@@ -120,7 +120,7 @@ class Proxy:
             others = asyncio.all_tasks() - {asyncio.current_task()}
             await asyncio.gather(*others, return_exceptions=True)
 
-        asyncio.run_coroutine_threadsafe(end(), self._loop).result(10)
+        asyncio.run_coroutine_threadsafe(end(), self._loop).result(60)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()

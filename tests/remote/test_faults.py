@@ -186,7 +186,7 @@ def test_a_slow_reader_stops_nobody_else(sb: RemoteSandbox, server: Server) -> N
     time.sleep(1.5)
     began = time.monotonic()
     assert sb.exec("echo quick").stdout == "quick\n"
-    assert time.monotonic() - began < 20
+    assert time.monotonic() - began < 60
     assert len(b"".join(process.stdout)) == 40 * len(NUMBERS)
     assert process.wait() == 0
 
@@ -227,7 +227,7 @@ def test_a_server_that_is_restarted(own: Server) -> None:
     port = own.port
     assert own.stop() == 0
     with pytest.raises(InfrastructureError):
-        process.wait(30)
+        process.wait(120)  # longer than it tries to come back
     with pytest.raises(InfrastructureError):
         sb.exec("true")
     own.start(port)
