@@ -148,18 +148,20 @@ def test_nothing_is_said_of_switches_that_are_on() -> None:
 
 
 NETWORK = """
-import asyncio, http.server, threading
+import asyncio, http.server, socketserver, threading
 from belljar import Network, Sandbox
-server = http.server.ThreadingHTTPServer(("127.0.0.7", 0), http.server.SimpleHTTPRequestHandler)
+# Not an HTTPServer, which asks this machine's name server for the name of its address.
+server = socketserver.ThreadingTCPServer(("127.0.0.7", 0), http.server.SimpleHTTPRequestHandler)
+port = server.server_address[1]
 threading.Thread(target=server.serve_forever, daemon=True).start()
 def policy(conn):
     if question := conn.match_dns("api.test"):
         return question.accept()
-    if flow := conn.match_http(f"api.test:{server.server_port}"):
+    if flow := conn.match_http(f"api.test:{port}"):
         return flow.accept(lambda request: request.respond(200, {}, b"from middleware"))
 def show():
     with Sandbox(tier="native", network=Network.policy(policy, hosts={"api.test": "127.0.0.7"})) as sandbox:
-        for place in (f"api.test:{server.server_port}", "8.8.8.8", "[2606:4700::1111]", "127.0.0.7"):
+        for place in (f"api.test:{port}", "8.8.8.8", "[2606:4700::1111]", "127.0.0.7"):
             result = sandbox.exec(f"curl -sS -m 60 http://{place}/")
             print(result.stdout or result.exit_code in (7, 56))
         serve = sandbox.spawn("python3 -m http.server 8000")
