@@ -54,7 +54,7 @@ def test_qemu_can_open_connect_and_execute_nothing(tmp_path: Path) -> None:
     taken = Parts(parts.root, str(boot), f"{parts.root}/boot/attacks", parts.tsc_khz, "attack")
     process = start_qemu(Start(taken, Hardware(1, 256), Disk(), -1, memory))
     try:
-        assert process.wait(300)
+        assert process.wait(200)
         assert process.console_text() == "tried 45, worked 0"
     finally:
         process.end()

@@ -145,7 +145,7 @@ def test_an_ephemeral_rootfs_is_writable_bounded_and_forgotten(debian: Rootfs) -
     rootfs = Rootfs.ephemeral(debian, max_dirty_bytes=24 << 20)
     with Sandbox(**MACHINE, rootfs=rootfs, user="root", on_event=events.append) as lane:
         lane.exec("echo mine > /var/mine && sync").check()
-        assert lane.exec("dd if=/dev/urandom of=/var/big bs=1M count=64 conv=fsync").exit_code != 0
+        assert lane.exec("dd if=/dev/urandom of=/var/big bs=1M count=32 conv=fsync").exit_code != 0
     assert any("max_dirty_bytes" in str(event.data.get("error")) for event in events if event.kind == "store")
     with Sandbox(**MACHINE, rootfs=rootfs) as lane:
         assert lane.exec("ls /var/mine").exit_code == 2
