@@ -43,6 +43,7 @@ FAILED_ONCE = [
     "jq -nc '[nan]|transpose'",
     "jq -nc '[infinite,0.5]|transpose'",
     "fd 日本",
+    "uvx $'\\xff'",
     "rg 日本 text",
     "grep -P 日 text",
     "grep -P '[^日]' text",

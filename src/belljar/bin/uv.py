@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from belljar.abi.errors import SysError
+from belljar.abi.paths import fsencode
 from belljar.bin._kit import UsageError, utility
 from belljar.kernel.process import Process
 
@@ -237,7 +238,7 @@ def _toml(text: str, name: str) -> dict[str, Any]:
 
 def _environment_with(process: Process, needs: list[str], base: str | None) -> str | None:
     """An environment that has these packages, made if it is not there; with what `base` has, too."""
-    key = hashlib.sha256("\n".join([base or "", *needs]).encode()).hexdigest()[:16]
+    key = hashlib.sha256(fsencode("\n".join([base or "", *needs]))).hexdigest()[:16]
     root = f"{process.env.get('HOME', '/tmp')}/.cache/uv/environments/{key}"
     if process.fs.is_file(f"{root}/.ready"):
         return root
