@@ -98,6 +98,7 @@ class Watch:
         seen = self.other.exec("env; cat /etc/*; ls -lR /").stdout_bytes
         # The templates of the engines start once and stay: no case is to be blamed for their descriptors.
         self.other.exec("python3 -c '' && node -e ''").check()
+        self.other.exec("cc --version; perl -e 1; ruby -e 1", timeout=120)  # where they are installed
         raw = self.secret.encode()
         self._forbidden = {
             raw,
