@@ -25,7 +25,7 @@ STREAM = {"Content-Type": "application/connect+json"}
 
 @pytest.fixture(scope="module")
 def victim(server: Server) -> Iterator[dict[str, Any]]:
-    made = server.create(timeout=300, metadata={"secret": "plans"})
+    made = server.create(timeout=7200, metadata={"secret": "plans"})
     envd(server, made, "POST", "/files?path=secret.txt", files={"file": ("s", b"the secret")})
     yield made
     server.request("DELETE", f"/sandboxes/{made['sandboxID']}")

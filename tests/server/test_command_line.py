@@ -15,7 +15,7 @@ from tests.server.serving import Server
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "belljar.cli", "serve", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
 
 
 def test_it_says_how_to_use_it(server: Server) -> None:
@@ -72,7 +72,7 @@ def test_a_package_that_is_missing_is_named() -> None:
         "import sys\nsys.modules['uvicorn'] = None\nfrom belljar.cli.__main__ import main\n"
         "raise SystemExit(main(['serve', '--port', '0']))"
     )
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=240, check=False)
     assert told.returncode == 125
     assert "pip install 'belljar[server]'" in told.stderr
 

@@ -122,6 +122,8 @@ def test_a_timeout_pauses_or_ends(server: Server) -> None:
     until(lambda: state(server, kept) == "paused")
     until(lambda: state(server, ended) == "404")
     assert envd(server, kept, "GET", "/health").status_code == 502
+    longer = server.request("POST", f"/sandboxes/{kept['sandboxID']}/refreshes", json={"duration": 300})
+    assert longer.status_code == 204
     assert envd(server, kept, "GET", "/files?path=a").text == "x"  # it goes on by itself
     assert envd(server, kept, "GET", "/health").status_code == 204
     server.request("DELETE", f"/sandboxes/{kept['sandboxID']}")

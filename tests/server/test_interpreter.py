@@ -133,7 +133,7 @@ def test_case(sdk: Server, function: Callable[[Any], Any], which: str) -> None:
     kind: Any = interpreter.Sandbox if which == "sync" else interpreter.AsyncSandbox
 
     async def run() -> None:
-        sandbox = await done(kind.create(timeout=120))
+        sandbox = await done(kind.create(timeout=600))
         try:
             await function(sandbox)
         finally:

@@ -280,14 +280,14 @@ def test_memory_processor_and_disk_have_quotas(own: Server) -> None:
 
     run(own, made, "head -c 20000000 /dev/urandom > big; timeout 5 bash -c 'while :; do :; done'")
     own.cli("key", "quota", "default", "--memory-mb", "1")
-    until(lambda: refused("memory"), 40)
+    until(lambda: refused("memory"), 120)
     assert own.request("POST", "/v2/sandboxes", json={"templateID": "base"}).status_code == 429
     own.cli("key", "quota", "default", "--memory-mb", "100000", "--disk-mb", "10")
-    until(lambda: refused("files"), 40)
+    until(lambda: refused("files"), 120)
     own.cli("key", "quota", "default", "--disk-mb", "100000", "--cpu-seconds-per-hour", "1")
-    until(lambda: refused("processor"), 40)
+    until(lambda: refused("processor"), 120)
     own.cli("key", "quota", "default", "--cpu-seconds-per-hour", "100000")
-    until(lambda: envd(own, made, "POST", "/execute", json={"code": "1"}).status_code == 200, 40)
+    until(lambda: envd(own, made, "POST", "/execute", json={"code": "1"}).status_code == 200, 120)
     own.stop()
     database = Database(str(own.directory / "store.db.server.db"))
     usage = {name: amount for _, _, name, amount in database.usage("default")}

@@ -49,7 +49,7 @@ def test_usage_by_the_hour(own: Server) -> None:
     own.request("DELETE", f"/sandboxes/{made['sandboxID']}")
     own.request("POST", "/secrets", json={"name": "a", "value": "b"})
     own.create()
-    until(lambda: "sandbox_seconds" in own.cli("usage").stdout, 30)
+    until(lambda: "sandbox_seconds" in own.cli("usage").stdout, 120)
     rows = json.loads(own.cli("usage", "--json", "--tenant", "default").stdout)
     assert {row["tenant"] for row in rows} == {"default"}
     assert own.cli("usage", "--tenant", "nobody").stdout == ""

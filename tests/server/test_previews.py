@@ -94,7 +94,7 @@ def link(server: Server, made: dict[str, Any], port: int = 8000, **wish: Any) ->
 
 @pytest.fixture(scope="module")
 def made(server: Server) -> Iterator[dict[str, Any]]:
-    made = server.create(timeout=600)
+    made = server.create(timeout=7200)
     serve_inside(server, made)
     yield made
     server.request("DELETE", f"/sandboxes/{made['sandboxID']}")
@@ -102,7 +102,7 @@ def made(server: Server) -> Iterator[dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def other(server: Server) -> Iterator[dict[str, Any]]:
-    made = server.create(timeout=600)
+    made = server.create(timeout=7200)
     yield made
     server.request("DELETE", f"/sandboxes/{made['sandboxID']}")
 

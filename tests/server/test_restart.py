@@ -68,7 +68,7 @@ def test_paused_sandboxes_are_not_forgotten_without_their_store(own: Server) -> 
     assert own.stop() == 0
     data = str(own.directory / "store.db.server.db")
     command = [sys.executable, "-m", "belljar.cli", "serve", "--port", "0", "--data", data]
-    refused = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    refused = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
     assert refused.returncode == 125
     assert "--store" in refused.stderr
     own.start()

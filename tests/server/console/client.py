@@ -40,7 +40,7 @@ class Page:
         return answer.json()
 
     def create(self, **wish: Any) -> str:
-        answer = self.ask("POST", "/sandboxes", {"templateID": "base", "timeout": 600, **wish})
+        answer = self.ask("POST", "/sandboxes", {"templateID": "base", "timeout": 7200, **wish})
         assert answer.status_code == 201, answer.text
         number: str = answer.json()["sandboxID"]
         return number
