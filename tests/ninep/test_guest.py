@@ -13,7 +13,7 @@ from belljar.engines.owner.wasm_build_host import build
 pytestmark = pytest.mark.slow
 
 GUIDE = Path(__file__).parents[2] / "docs" / "file-servers.md"
-WAIT = "for i in $(seq 300); do test -e /mnt/srv/notes && break; sleep 0.1; done; mkdir -p /tmp/m"
+WAIT = "for i in $(seq 900); do test -e /mnt/srv/notes && break; sleep 0.1; done; mkdir -p /tmp/m"
 USE = (
     f"{WAIT}; mount /mnt/srv/notes /tmp/m && cd /tmp/m && cat hello.txt && cat count && grep -rn needle . | sort;"
     "echo first >journal; echo second >>journal; cat count journal; ls live; cat live/b;"
@@ -37,7 +37,7 @@ def example(language: str) -> str:
 def test_a_program_serves_a_tree(language: str, name: str, command: str) -> None:
     with Sandbox(files={f"/workspace/{name}": example(language)}) as sandbox:
         server = sandbox.spawn([command, name])
-        done = sandbox.exec(USE, timeout=100)
+        done = sandbox.exec(USE, timeout=200)
         assert done.stdout == SHOWS, done.stderr
         for error in ("cat: broken: Input/output error", "touch: cannot touch 'new': Permission denied",
                       "cat: nope: No such file or directory"):  # fmt: skip
@@ -64,7 +64,7 @@ def test_a_webassembly_program_serves_a_tree(tmp_path: Path) -> None:
         done = sandbox.exec(
             f"{WAIT}; mount /mnt/srv/notes /tmp/m && cd /tmp/m; ls -R . ; cat note; echo hello >note; cat docs/note;"
             "grep -rl hello . | sort; cat docs/nope; stat -c '%i' note; ls -i note",
-            timeout=100,
+            timeout=200,
         )
         lines = done.stdout.splitlines()
         assert lines[:-2] == [

@@ -2,13 +2,45 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from belljar.kernel.machine import Machine
+from belljar.kernel.machine_host import HostEntropy
 from tests.adapter import FileValue, new_session, put, run_command
 from tests.spec.cases import Case, read_cases
+
+
+class OwnTime:
+    """Clock and poller: what passes is the time that this process works or waits.
+
+    While a busy machine runs others instead, it stands still. Else half a second of that would be the end of a
+    `timeout 0.5` before its command has begun.
+    """
+
+    def __init__(self) -> None:
+        self._waited = 0.0
+
+    def monotonic(self) -> float:
+        return time.process_time() + self._waited
+
+    def time_ns(self) -> int:
+        return time.time_ns()
+
+    def wait(self, timeout: float | None) -> bool:
+        if timeout is None:
+            return False
+        if timeout > 0:
+            time.sleep(timeout)
+            self._waited += timeout
+        return True
+
+
+OWN_TIME = OwnTime()
+MACHINE = Machine(clock=OWN_TIME, poller=OWN_TIME, entropy=HostEntropy())
 
 
 def pytest_collect_file(parent: pytest.Collector, file_path: Path) -> pytest.Collector | None:
@@ -32,7 +64,7 @@ class SpecItem(pytest.Item):
 
     def runtest(self) -> None:
         case = self.case
-        session = new_session({"LC_ALL": "C.UTF-8", "HOME": "/tmp", "TZ": "UTC", **case.env})
+        session = new_session({"LC_ALL": "C.UTF-8", "HOME": "/tmp", "TZ": "UTC", **case.env}, machine=MACHINE)
         put(session, "/tmp/w", ("dir",))
         for name, value in case.files.items():
             content: FileValue = value
