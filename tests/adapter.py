@@ -99,7 +99,7 @@ def run(
     argv: tuple[str, ...] = (),
     args: tuple[str, ...] = (),
     merge: bool = False,
-    timeout: float = 10,
+    timeout: float = 60,
 ) -> tuple[bytes, bytes, int]:
     session = new_session(env, Limits(wall_seconds=timeout))
     for path, value in files.items():

@@ -103,7 +103,7 @@ def test_absurd_patterns_are_refused(option: str) -> None:
 
 
 def test_backreferences_run_under_the_guard() -> None:
-    session = new_session(limits=Limits(cpu_seconds=1, wall_seconds=20))
+    session = new_session(limits=Limits(cpu_seconds=1, wall_seconds=200))
     result = run_command(session, ["grep", "-E", r"(x?)((a|a)+)+[b-c]\1"], stdin=b"a" * 60 + b"\n")
     assert result.limit == "cpu_seconds"
 

@@ -24,7 +24,7 @@ sys.setrecursionlimit(100_000)  # as the sessions do; hypothesis wants it to sta
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.sampled_from(_PIECES), max_size=30).map("".join))
 def test_any_makefile_ends_well(text: str) -> None:
-    session = new_session(limits=Limits(wall_seconds=20))
+    session = new_session(limits=Limits(wall_seconds=200))
     put(session, "/tmp/w/Makefile", text.encode())
     result = run_command(session, ["make", "-n"], cwd="/tmp/w")
     assert result.status in (0, 2)

@@ -7,7 +7,7 @@ import pytest
 from belljar.abi.limits import MIB, Limits
 from tests.adapter import new_session, run_command
 
-LIMITS = Limits(steps=200_000, wall_seconds=20, cpu_seconds=15, expansion_bytes=4 * MIB, output_bytes=4 * MIB)
+LIMITS = Limits(steps=200_000, wall_seconds=200, cpu_seconds=15, expansion_bytes=4 * MIB, output_bytes=4 * MIB)
 
 
 @pytest.mark.parametrize(
