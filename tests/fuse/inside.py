@@ -3,6 +3,7 @@
 import array
 import ctypes
 import os
+import signal
 import socket
 import subprocess
 import time
@@ -105,6 +106,8 @@ class Namespace:
         if self._pid == 0:
             ours.close()
             self._descriptors.close()
+            # Whoever runs the tests in the background may have had ^C ignored, and programs inherit that.
+            signal.signal(signal.SIGINT, signal.default_int_handler)
             try:
                 _isolate(theirs)
                 Inside(directory, sent).serve(theirs)
