@@ -58,9 +58,11 @@ def test_copies_are_processes_of_their_own(process: EngineProcess) -> None:
 
 def test_a_fork_that_nobody_asked_for_waits_and_is_refused(process: EngineProcess) -> None:
     process.connection.sendall(b"unasked")
-    listener = process.related().listener
-    assert listener is not None
-    assert readable(listener.fd, 60), "it waits"
+    family = process.related()
+    assert process.control is not None
+    assert family.take_listener(process.control)
+    assert family.listener is not None
+    assert readable(family.listener.fd, 60), "it waits"
     time.sleep(0.2)
     process.connection.setblocking(False)
     with pytest.raises(BlockingIOError):
