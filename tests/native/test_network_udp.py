@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+import time
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,9 @@ from belljar import Event, Network, NetworkLimits, Sandbox
 from belljar.native.network import _DATAGRAMS as DATAGRAMS
 from belljar.native.network import NEAR, redirected
 from belljar.native.network_host import NativeNetwork
+from belljar.net.broker.gate_host import Gate
+from belljar.net.broker.proxy_host import start_proxy
+from belljar.net.broker.udp_host import Packets
 from belljar.net.policy import Conn
 from tests.native.boxes import native_sandbox
 from tests.native.conftest import needs_native
@@ -271,3 +276,18 @@ with Sandbox(tier="native", network=Network.policy(lambda conn: conn.accept())) 
 """,
         )
     assert said.strip() == "HI"
+
+
+def test_a_proxy_that_is_ended_just_before_its_gate_closes_its_sockets() -> None:
+    """As of a companion whose sandbox is closed: the gate cancels what is under way, that end too."""
+    gate = Gate(Network.policy(lambda conn: None))
+    listener = socket.create_server(("127.0.0.1", 0))
+    packets, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+    with other:
+        end = start_proxy(gate, tcp=[listener], dns_datagrams=[], udp=Packets([packets], (), bytes(6)))
+        end()
+        gate.close()
+        deadline = time.monotonic() + 60
+        while (listener.fileno(), packets.fileno()) != (-1, -1):
+            assert time.monotonic() < deadline
+            time.sleep(0.01)

@@ -134,8 +134,8 @@ class Proxy:
 
     async def end(self) -> None:
         """Close it before its gate is closed."""
-        self.gate.thread.closers.discard(self.close)
         await self.close()
+        self.gate.thread.closers.discard(self.close)  # not before: a gate that is closed meanwhile cancels this
 
     # Connections.
 

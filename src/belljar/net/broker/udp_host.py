@@ -77,8 +77,10 @@ class UdpRelay:
             asyncio.get_running_loop().add_reader(packets, self._read, packets)
 
     async def close(self) -> None:
+        """Idempotent."""
         for packets in self._packets.sockets:
-            asyncio.get_running_loop().remove_reader(packets)
+            if packets.fileno() >= 0:
+                asyncio.get_running_loop().remove_reader(packets)
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
