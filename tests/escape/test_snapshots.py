@@ -20,7 +20,8 @@ from msgspec import to_builtins
 from msgspec.structs import replace
 
 from belljar import AsyncSandbox, ImageError, Limits, Mount, Sandbox, SandboxError, Snapshot, SnapshotError, Store
-from belljar.abi.capture import Begun, CapturedTree, Record
+from belljar.abi.capture import Begun, CapturedContainer, CapturedTree, Record
+from belljar.abi.container_state import ContainerState
 from belljar.abi.flags import S_IFDIR, S_IFIFO, S_IFLNK, S_IFREG
 from belljar.api import state as states
 from belljar.api.captured_tree import TreeTable
@@ -39,7 +40,7 @@ from belljar.store.collect import check
 from belljar.store.errors import StoreError
 from belljar.store.memory_host import MemoryStore
 from belljar.store.objects import PIECE, Digest, digest_of
-from belljar.store.snapshot import SnapshotRecord, Tree, Variables, ref_of, save_snapshot
+from belljar.store.snapshot import ContainerRecord, SnapshotRecord, Tree, Variables, ref_of, save_snapshot
 from belljar.store.store import Objects
 from belljar.store.stored_tree import StoredTree
 from belljar.store.tree import Entry, Kind, decode_directory, encode_directory
@@ -381,6 +382,41 @@ def test_a_worker_that_is_killed_in_the_middle_is_a_typed_error() -> None:
     assert list(check(store)) == []
 
 
+BOX = ContainerState(id="0" * 12, name="box", image=b"base", argv=[b"true"])
+
+
+def captured(*files: CapturedTree, **fields: Any) -> Begun:
+    """A capture with containers that have these files."""
+    found = [CapturedContainer(replace(BOX, **fields), each) for each in files]
+    return Begun(1, 10, [ROOT], [], found)
+
+
+CONTAINED: dict[str, Begun] = {
+    "a name that is a path": captured(CapturedTree(b"/", 2, 1), name="../x"),
+    "an id that is none": captured(CapturedTree(b"/", 2, 1), id="\x1b[2J"),
+    "two of one name": captured(CapturedTree(b"/", 2, 1), CapturedTree(b"/", 2, 1)),
+    "very many": captured(*[CapturedTree(b"/", 2, 1)] * 101),
+    "no files": captured(CapturedTree(b"/", 3, 1)),
+    "another root": captured(CapturedTree(b"/", 2, 9)),
+    "a place": captured(CapturedTree(b"/m", 2, 1)),
+    "an export that is none": captured(CapturedTree(b"/", 2, 1, 5)),
+    "a tree of the owner's": captured(CapturedTree(b"/", 2, 1, 0)),
+    "a tree of the owner's elsewhere": captured(CapturedTree(b"/m", 2, 1, 0)),
+    "texts without end": captured(CapturedTree(b"/", 2, 1), argv=[b"x" * (20 * MB)]),
+}
+
+
+@pytest.mark.parametrize("what", CONTAINED)
+def test_containers_of_a_lost_worker_that_make_no_sense(what: str, tmp_path: Path) -> None:
+    lost = Lost(once(directory(1), replace(directory(1), tree=2)), begun=CONTAINED[what])
+    with closing(HostDirServer(str(tmp_path))) as server:
+        lost.offers.export(server, False)
+        with pytest.raises(SnapshotError) as caught:
+            lost.snapshot()
+    assert str(caught.value).isprintable()
+    assert lost.store.list() == {}
+
+
 # Snapshots and images that somebody else made.
 
 
@@ -402,6 +438,44 @@ ODD: dict[str, dict[str, Any]] = {
     "variables": {"variables": [Variables("python", [digest_of(encode_directory([]))])]},
     "no variables": {"variables": [Variables("javascript", [b"x" * 32])]},
 }
+
+
+@pytest.mark.parametrize("what", ["no tree", "a piece of a file"])
+def test_a_container_whose_files_are_none(what: str) -> None:
+    store = Store.memory()
+    (digest,) = Objects(store).write([PIECE + b"x"]) if what != "no tree" else [b"x" * 32]
+    ref = kept(store, containers=[ContainerRecord(BOX, Tree(b"/", "root", digest))])
+    with pytest.raises(SnapshotError, match="the files of the snapshot's containers can't be read"):
+        Sandbox.restore(ref, store=store).close()
+
+
+def test_a_container_of_others_is_bound_as_any_is() -> None:
+    """Its options are strange, its files are whatever they are: it can be looked at, started in vain, and removed."""
+    store = Store.memory()
+    (tree,) = Objects(store).write(
+        [encode_directory([Entry(b"bin", Kind.FILE), Entry(b"etc", Kind.SYMLINK, target=b"/")])]
+    )
+    strange = {
+        "image": b"\x1b[2J\n", "hostname": b"h" * 5000, "user": b"\xff:x", "memory": 1, "pids": 1 << 62,
+        "cwd": b"/../..",
+        "volumes": [(b"/", b"/", False), (b"..", b"/../../w", False)], "created": (1 << 63) - 1, "limit": "\x1b[2J",
+        "image_digest": "sha256:" + "f" * 64,
+    }  # fmt: skip
+    each = [
+        replace(BOX, id=f"{at:012}", name=name, **{name: value}) for at, (name, value) in enumerate(strange.items())
+    ]
+    files = Tree(b"/", "root", tree, hard_links=[(1, 1 << 31)])
+    with Sandbox(store=store) as plain:
+        record = plain.snapshot().record
+    whole = replace(record, containers=[ContainerRecord(state, files) for state in each])
+    with Sandbox.restore(ref_of(save_snapshot(Objects(store), whole)), store=store) as sandbox:
+        assert len(sandbox.containers.list()) == len(strange)
+        for name in strange:
+            result = sandbox.exec(f"sudo docker start {name}; sudo docker wait {name}; sudo docker inspect {name}")
+            assert "internal error" not in result.stderr, result.stderr
+        sandbox.snapshot()
+        assert sandbox.exec("sudo docker rm -f " + " ".join(strange)).ok
+        assert sandbox.containers.list() == []
 
 
 @pytest.mark.parametrize("what", ODD)

@@ -8,11 +8,13 @@ import pytest
 from msgspec import msgpack
 from msgspec.structs import astuple, replace
 
+from belljar.abi.container_state import ContainerState
 from belljar.abi.errors import SnapshotError
 from belljar.store.collect import check, collect
 from belljar.store.errors import RefConflict
 from belljar.store.objects import Record, digest_of, encode_record
 from belljar.store.snapshot import (
+    ContainerRecord,
     SnapshotRecord,
     Tree,
     Variables,
@@ -29,6 +31,28 @@ from belljar.store.store import Objects, Store
 from tests.store.contract import directory, piece
 
 ROOT = digest_of(directory(f="text"))
+BOX = ContainerState(
+    id="0123456789ab",
+    name="box",
+    image=b"base",
+    image_env=[(b"PATH", b"/bin")],
+    image_command=[b"bash"],
+    argv=[b"echo", b"\xff"],
+    env=[(b"A", b"b")],
+    volumes=[(b"v", b"/v", True)],
+    ports=[(8080, 80)],
+    status=(3, 0),
+    created=5,
+    ended=6,
+)
+
+
+def contained(*changes: dict[str, Any], **files: Any) -> dict[str, Any]:
+    """Containers that differ from one that makes sense."""
+    tree = replace(Tree(b"/", "root", ROOT), **files)
+    return {"containers": [ContainerRecord(replace(BOX, **change), tree) for change in changes]}
+
+
 FULL = SnapshotRecord(
     created=1,
     label="a label",
@@ -45,6 +69,7 @@ FULL = SnapshotRecord(
     mounts=[b"/repo"],
     tools=["look-up", "search"],
     checkpoint=2.5,
+    **contained({}, {"id": "0" * 12, "name": "other", "status": None}),
 )
 
 
@@ -66,8 +91,13 @@ def test_what_is_written_is_read() -> None:
 
 def test_one_that_was_written_before_the_last_fields_were_added_is_read() -> None:
     whole = snapshot()
-    body = msgpack.encode(astuple(whole)[:-2])
+    body = msgpack.encode(astuple(whole)[:-3])
     assert decode_snapshot(encode_record(Record("snapshot", [ROOT], body))) == whole
+
+
+def test_one_without_containers_is_read_by_earlier_versions() -> None:
+    whole = snapshot()
+    assert encode_snapshot(whole) == encode_record(Record("snapshot", [ROOT], msgpack.encode(astuple(whole)[:-1])))
 
 
 @pytest.mark.parametrize(
@@ -98,20 +128,53 @@ def test_one_that_was_written_before_the_last_fields_were_added_is_read() -> Non
         {"tools": ["../a"]},
         {"checkpoint": float("nan")},
         {"checkpoint": 0.0},
+        contained({}, {}),
+        contained({}, {"name": "other"}),
+        contained({}, {"id": "0" * 12}),
+        contained(*({"id": f"{n:012}", "name": f"n{n}"} for n in range(101))),
+        contained({}, kind="memory", path=b"/m"),
+        contained({}, kind="overlay", path=b"/repo"),
+        contained({}, path=b"/a"),
+        contained({}, digest=b"short"),
+        contained({}, uid=-1),
+        contained({"name": "../../etc/passwd"}),
+        contained({"name": "a\n"}),
+        contained({"name": ""}),
+        contained({"name": "x" * 64}),
+        contained({"id": "0123"}),
+        contained({"id": "0123456789a\n"}),
+        contained({"argv": [], "image_command": []}),
+        contained({"argv": [b"a\0b"]}),
+        contained({"argv": [b"x" * 100_000]}),
+        contained({"argv": [b""] * 100_000}),
+        contained({"limit": "x" * 100_000}),
+        contained({"env": [(b"", b"")]}),
+        contained({"image_env": [(b"A=", b"")]}),
+        contained({"cwd": b"relative"}),
+        contained({"image_cwd": b""}),
+        contained({"volumes": [(b"", b"/v", False)]}),
+        contained({"volumes": [(b"v", b"v", False)]}),
+        contained({"ports": [(0, 80)]}),
+        contained({"ports": [(80, 65536)]}),
+        contained({"memory": -1}),
+        contained({"pids": 1 << 63}),
+        contained({"status": (256, 0)}),
+        contained({"status": (0, 65)}),
+        contained({"created": -1}),
     ],
 )
 def test_what_makes_no_sense_is_neither_written_nor_read(change: dict[str, Any]) -> None:
     wrong = replace(FULL, **change)
     with pytest.raises(SnapshotError):
         encode_snapshot(wrong)
-    links = [tree.digest for tree in wrong.trees] + [part for each in wrong.variables for part in each.pieces]
+    links = wrong.roots + [part for each in wrong.variables for part in each.pieces]
     with pytest.raises(SnapshotError):
         decode_snapshot(encode_record(Record("snapshot", links, msgpack.encode(wrong))))
 
 
 def test_objects_that_are_no_snapshots() -> None:
     body = msgpack.encode(FULL)
-    links = [ROOT, ROOT, digest_of(piece("x"))]
+    links = [ROOT, ROOT, ROOT, ROOT, digest_of(piece("x"))]
     assert decode_snapshot(encode_record(Record("snapshot", links, body))) == FULL
     for data in (
         b"",

@@ -1,8 +1,10 @@
-"""Records of a captured tree: what a worker tells its owner of the files that a snapshot keeps."""
+"""What a worker tells its owner for a snapshot: records of its files, and its containers."""
 
 from typing import Final
 
 from msgspec import Struct
+
+from belljar.abi.container_state import ContainerState
 
 PIECE_BYTES: Final = 4 << 20
 """Size of every piece of a file but the last, on the wire and in a store."""
@@ -59,6 +61,11 @@ class CapturedTree(Struct, frozen=True, array_like=True, forbid_unknown_fields=T
     """Whether its files are the sandbox's own, and so in the capture; else they are the owner's."""
 
 
+class CapturedContainer(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    state: ContainerState
+    files: CapturedTree
+
+
 class Begun(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """A capture: everything is as it was at `time`."""
 
@@ -66,3 +73,5 @@ class Begun(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     time: int
     trees: list[CapturedTree]
     lost: list[bytes]
+    containers: list[CapturedContainer] = []
+    """In the order they were made."""

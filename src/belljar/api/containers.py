@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypedDict, Unpack
 
-from msgspec import Struct, ValidationError, field, json
+from msgspec import DecodeError, Struct, field, json
 
 from belljar.abi.paths import fsencode
 from belljar.api.clock_host import monotonic
@@ -176,7 +176,7 @@ def info(name: str) -> Steps[ContainerInfo]:
 def _parse(text: str) -> list[ContainerInfo]:
     try:
         return json.decode(text, type=list[ContainerInfo])
-    except ValidationError as error:
+    except DecodeError as error:
         raise ContainerError(f"the sandbox says nothing sensible of its containers: {error}") from None
 
 

@@ -62,6 +62,8 @@ class Durable:
     def set_up(self) -> Steps[None]:
         """Make a fresh sandbox the one that was asked for: of a snapshot, or from the base files."""
         state, settings, offers = self.state, self._settings, self._link().offers
+        if state.origin is not None and settings.runs_programs and state.origin.record.containers:
+            states.tell_dropped(state.origin, settings.tier, self._link().conversation.observe)
         if settings.checkpoint is not None and state.checkpoints == {None}:
             yield Work(lambda: check_unused(self._store(None), settings.name))
         if state.origin is not None and settings.machine is not None:

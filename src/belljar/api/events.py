@@ -24,6 +24,7 @@ class Event:
     - limit: `limit`, a field of `Limits`, and the `id` of the command it stopped
     - refused: a file of the host's that a guest may not change: its `path` there, the `rule`, and `why` there is one
     - store: a file of a snapshot can't be read, and the guest sees EIO; the `error` in words
+    - dropped: the sandbox goes on from a snapshot with `containers` (their names), which its tier has not
     - network: what was asked for, and the verdict
     """
 

@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from typing import Any, Final, Literal, NamedTuple
 
-from msgspec import Struct, structs
+from msgspec import Struct, structs, to_builtins
 
 from belljar.abi.capture import PIECE_BYTES, Begun, CapturedTree, Record
+from belljar.abi.container_state import CONTAINERS_MAX
 from belljar.abi.errors import SnapshotError
 from belljar.abi.flags import NAME_MAX, PATH_MAX, S_IFMT, S_IFREG
 from belljar.abi.limits import Limits
@@ -31,6 +32,7 @@ from belljar.store.layered import Layered
 from belljar.store.objects import PIECE, Digest, content_of, digest_of, pieces_of
 from belljar.store.reader_host import Reader
 from belljar.store.snapshot import (
+    ContainerRecord,
     SnapshotRecord,
     Tree,
     Variables,
@@ -48,6 +50,8 @@ _BATCH_BYTES: Final = 16 << 20
 _PIECES_MAX: Final = 1 << 20
 """Pieces of all files of one capture, those that are all zeros too: 4 TiB."""
 _SLACK: Final = 10_000
+_BASE_FILES: Final = 1000
+"""Files of the built-in image that a container may have beside those that its sandbox's limit counts."""
 _PIECE_COST: Final = 16 << 10
 """Bytes that a piece that was asked for counts at least: empty ones do not come for ever."""
 _PADDING_MAX: Final = 16 << 30
@@ -119,6 +123,7 @@ class Captured(NamedTuple):
     tables: dict[int, TreeTable]
     config: bytes = b""
     """What else the snapshot is to say of its sandbox."""
+    containers: list[ContainerRecord] = []  # noqa: RUF012 - never changed
 
 
 class State:
@@ -152,7 +157,7 @@ class State:
             self._tables, self._mark = {}, 0
         self._store = None  # until all is written: whatever ends this on the way, the tables are of no use then
         if origin is not None and store.missing([origin.digest]):
-            copy_trees(origin.objects, objects, [tree.digest for tree in origin.record.trees])
+            copy_trees(origin.objects, objects, origin.record.roots)
 
     def capture(self, objects: Objects, offers: Offers, limits: Limits) -> Steps[Captured]:
         """The trees of the sandbox as they are now."""
@@ -163,7 +168,10 @@ class State:
         tables, mark = self._tables, self._mark
         self._tables = {}
         begun = check_answer((yield from ask("", "capture", mark, list(tables))), Begun)
-        intake = _Intake(objects, {tree.tree for tree in begun.trees if tree.kept}, limits)
+        if len(begun.containers) > CONTAINERS_MAX:
+            raise nonsense("too many containers")
+        kept = [tree for tree in begun.trees if tree.kept] + [each.files for each in begun.containers]
+        intake = _Intake(objects, {tree.tree for tree in kept}, limits, _BASE_FILES * len(begun.containers))
         try:
             while page := check_answer(
                 (yield from ask("", "captured_records", begun.number, intake.count)), list[Record]
@@ -192,51 +200,63 @@ class State:
     ) -> Captured:
         """Bring the tables up to date."""
         tables: dict[int, TreeTable] = {}
-        trees: list[Tree] = []
         new = intake.rest()
-        paths: set[bytes] = set()
-        reader = Reader(objects if self.origin is None else self.origin.objects)
-        for tree in begun.trees:
-            if tree.path in paths:
-                raise nonsense("two file systems at one path")
-            paths.add(tree.path)
-            if not tree.kept:
-                continue
+        self._keep_images(objects, offers, begun)
+        reader, mine = Reader(objects if self.origin is None else self.origin.objects), Reader(objects)
+
+        def update(tree: CapturedTree, *, contained: bool = False) -> Tree:
             export = offers.exported(tree.over)
             if export is None and tree.over >= 0:
                 raise nonsense("an overlay of nothing")
-            merges = export is not None and not isinstance(export.server, StoredTree)
-            if merges and tree.path == b"/":
+            stored = export.server if export is not None and isinstance(export.server, StoredTree) else None
+            merges = export is not None and stored is None
+            if merges and (contained or tree.path == b"/"):
                 raise nonsense("a root of another tree")
-            table = before.get(tree.tree) or self._table(tree, merges=merges)
+            below = stored.tree if contained and stored is not None else self.exports.get(tree.over)
+            table = before.get(tree.tree) or _table(tree, below, merges=merges)
             tables[tree.tree] = table
             lower = None if export is None else Lower(export, offers.guard, objects)
-            new += table.update(
-                intake.records.get(tree.tree, []), lower, lambda digest: list(reader.get(LISTINGS, digest).values())
-            ).values()
+            source = mine if contained else reader
+            records = intake.records.get(tree.tree, [])
+            new.extend(table.update(records, lower, lambda digest: [*source.get(LISTINGS, digest).values()]).values())
             if sum(each.count for each in tables.values()) > intake.records_max:
                 raise nonsense("more files than its limit allows")
             root = table.root
             kind: TreeKind = "root" if tree.path == b"/" else "overlay" if merges else "memory"
             attributes = root.mode, root.uid, root.gid, root.mtime_ns
-            trees.append(Tree(tree.path, kind, root.parts[0], *attributes, table.hard_links()))
-        trees.sort(key=lambda tree: (tree.kind != "root", tree.path))
-        return Captured(trees, begun, new, sum(table.growth for table in tables.values()), tables)
+            return Tree(tree.path, kind, root.parts[0], *attributes, table.hard_links())
 
-    def _table(self, tree: CapturedTree, *, merges: bool) -> TreeTable:
-        below = self.exports.get(tree.over)
-        if below is None:
-            return TreeTable(tree.root, b"", {}, merges=merges)
-        return TreeTable(tree.root, below.digest, dict(below.hard_links), merges=merges)
+        if len({tree.path for tree in begun.trees}) < len(begun.trees):
+            raise nonsense("two file systems at one path")
+        trees = [update(tree) for tree in begun.trees if tree.kept]
+        trees.sort(key=lambda tree: (tree.kind != "root", tree.path))
+        containers = [ContainerRecord(each.state, update(each.files, contained=True)) for each in begun.containers]
+        growth = sum(table.growth for table in tables.values())
+        return Captured(trees, begun, new, growth, tables, containers=containers)
+
+    def _keep_images(self, objects: Objects, offers: Offers, begun: Begun) -> None:
+        """Have the store keep the trees that containers are over; those of the origin it has (`prepare`)."""
+        exports = [offers.exported(each.files.over) for each in begun.containers]
+        stored = [export.server for export in exports if export is not None and isinstance(export.server, StoredTree)]
+        known = set() if self.origin is None else set(self.origin.record.roots)
+        images = {server.tree.digest: server.objects for server in stored if server.tree.digest not in known}
+        for digest in objects.backend.missing(list(images)) if images else ():
+            copy_trees(images[digest], objects, [digest])
+
+
+def _table(tree: CapturedTree, below: Tree | None, *, merges: bool) -> TreeTable:
+    if below is None:
+        return TreeTable(tree.root, b"", {}, merges=merges)
+    return TreeTable(tree.root, below.digest, dict(below.hard_links), merges=merges)
 
 
 class _Intake:
     """Records of a capture on their way to the store."""
 
-    def __init__(self, objects: Objects, trees: set[int], limits: Limits) -> None:
+    def __init__(self, objects: Objects, trees: set[int], limits: Limits, more_files: int = 0) -> None:
         self._objects = objects
         self._trees = trees
-        self.records_max = 2 * limits.files + _SLACK
+        self.records_max = 2 * limits.files + more_files + _SLACK
         self._pages = self.records_max // 1000 + (limits.file_bytes >> 20) + 100
         """Pages of records: an honest one has some 4 MB, or thousands of files."""
         self._padding = _PADDING_MAX
@@ -320,7 +340,8 @@ class _Intake:
 
 def copy_trees(source: Objects, target: Objects, digests: list[Digest]) -> None:
     """Write the objects of trees again, to another store, or because nothing else keeps them where they are."""
-    waiting, seen = list(digests), set(digests)
+    roots = dict.fromkeys(digests)
+    waiting, seen = list(roots), set(roots)
     while waiting:
         some, waiting = waiting[:_AT_ONCE], waiting[_AT_ONCE:]
         found = source.read(some)
@@ -328,7 +349,9 @@ def copy_trees(source: Objects, target: Objects, digests: list[Digest]) -> None:
             new = links_of(data) - seen
             seen |= new
             waiting += new
-        target.write(found)
+        target.write(data for digest, data in zip(some, found, strict=True) if digest not in roots)
+    for root in roots:  # at last: whoever finds a root there finds all that is below it
+        target.write(source.read([root]))
 
 
 class Point(Struct, frozen=True):
@@ -345,7 +368,7 @@ class Point(Struct, frozen=True):
     def is_same(self, later: SnapshotRecord) -> bool:
         """Whether nothing has changed in another snapshot of the same sandbox."""
         mine = self.record
-        fields = ("trees", "variables", "lost", "tools", "checkpoint")
+        fields = ("trees", "containers", "variables", "lost", "tools", "checkpoint")
         return all(getattr(mine, field) == getattr(later, field) for field in fields)
 
     def start(self) -> State:
@@ -368,7 +391,7 @@ def take(
     objects = Objects(store)
     try:
         captured = yield from state.capture(objects, offers, settings.limits)
-        trees, begun, new, growth, _, config = captured
+        trees, begun, new, growth, _, config, containers = captured
         needed = {tree.path for tree in begun.trees if not tree.kept}
         needed |= {tree.path for tree in trees if tree.kind == "overlay"}
         told = [printable(text.decode("utf-8", "replace")) for text in begun.lost] + (lost or [])
@@ -390,6 +413,7 @@ def take(
             tools=sorted(tool.name for tool in settings.tools),
             checkpoint=settings.checkpoint,
             config=config,
+            containers=containers,
         )
         if not keep and (last := state.last) is not None and last.objects.backend is store and last.is_same(record):
             return state.written(captured, last)
@@ -432,7 +456,41 @@ def restore_trees(origin: Origin, state: State, settings: Settings, offers: Offe
             yield from _remove_tools(set(origin.record.tools) - {tool.name for tool in settings.tools})
         else:
             yield from ask(path, "mount", tree.path, recipe, False)
+    yield from _restore_containers(origin, offers)
     return structs.replace(settings, mounts=tuple(given.items()))
+
+
+def _restore_containers(origin: Origin, offers: Offers) -> Steps[None]:
+    """Have the snapshot's containers, none of which runs. SnapshotError."""
+    containers = origin.record.containers
+
+    def check() -> None:
+        try:
+            for data in origin.objects.read([each.files.digest for each in containers]):
+                decode_directory(data)
+        except StoreError as error:
+            raise SnapshotError(f"the files of the snapshot's containers can't be read: {error}") from error
+
+    if containers:
+        yield Work(check)
+    for each in containers:
+        number = offers.export(StoredTree(origin.objects, each.files, offers.store_failed), True)
+        state = to_builtins(each.state, builtin_types=(bytes,))
+        yield from ask(each.state.name, "container", state, [b"stored", number])
+
+
+def tell_dropped(origin: Origin, tier: str, observe: Callable[[str, dict[str, Any]], None] | None) -> None:
+    """Tell the owner, by an event and in the log, which containers of a snapshot a sandbox of this tier has not."""
+    import logging  # only now: most programs never need it
+
+    names = [each.state.name for each in origin.record.containers]
+    if observe is not None:
+        observe("dropped", {"containers": names})
+    logging.getLogger("belljar").warning(
+        "a sandbox of the %s tier has no containers: those of its snapshot, and their files, are left out: %s",
+        tier,
+        ", ".join(names),
+    )
 
 
 def _own_trees(origin: Origin) -> list[Tree]:

@@ -169,6 +169,7 @@ def _show(arguments: argparse.Namespace) -> int:
         "env": [printable(fsdecode(name)) for name, _ in record.env],
         "limits": dict(record.limits),
         "trees": [printable(fsdecode(tree.path)) for tree in record.trees],
+        "containers": [each.state.name for each in record.containers],
         "mounts": [printable(fsdecode(path)) for path in record.mounts],
         "tools": [printable(name) for name in record.tools],
         "variables": [each.language for each in record.variables],
@@ -184,7 +185,7 @@ def _show(arguments: argparse.Namespace) -> int:
         text = ", ".join(value) if isinstance(value, list) and name != "lost" else value
         for line in text if isinstance(text, list) else [text]:
             if line:
-                say(f"{name:<10}{printable(str(line))}")
+                say(f"{name:<12}{printable(str(line))}")
     return 0
 
 

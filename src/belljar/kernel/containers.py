@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from msgspec import Struct
 
+from belljar.abi.container_state import CONTAINERS_MAX
 from belljar.abi.errno import EEXIST, EINVAL, ENOENT, ENOSPC
 from belljar.abi.errors import SysError
 from belljar.abi.flags import O_CREAT, O_NOFOLLOW, O_RDONLY, O_TRUNC, O_WRONLY
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from belljar.kernel.vfs.openfile import OpenFile
     from belljar.kernel.vfs.server import FileServer
 
-CONTAINERS_MAX: Final = 100
 IMAGES_MAX: Final = 100
 LOGS: Final = "/var/log/containers"
 VOLUMES: Final = "/var/lib/containers/volumes"
@@ -111,7 +111,8 @@ class Contained:
         self.main: Process | None = None
         self.log: Log | None = None
         self.network: Network | None = None
-        self.created = self.started = self.ended = 0.0
+        self.created = self.started = self.ended = 0
+        """Nanoseconds since 1970."""
         self.status: ExitStatus | None = None
         self.limit = ""
         """The limit that ended it, if one did."""
@@ -173,9 +174,18 @@ class Containers:
         contained = Contained(number, name, request, image, root, layer)
         if not contained.argv:
             raise SysError(EINVAL, request.image)
-        contained.created = kernel.hub.clock.monotonic()
+        contained.created = kernel.now()
         self._all[name] = contained
         return contained
+
+    def adopt(self, contained: Contained) -> None:
+        """Have one of a snapshot, which does not run; what it wrote is in its log already. EEXIST, ENOSPC."""
+        if len(self._all) >= CONTAINERS_MAX:
+            raise SysError(ENOSPC)
+        if contained.name in self._all or any(each.id == contained.id for each in self._all.values()):
+            raise SysError(EEXIST, contained.name)
+        contained.log = Log(self._init.fs, self.log_path(contained))
+        self._all[contained.name] = contained
 
     def start(self, creator: Process, contained: Contained, files: dict[int, OpenFile] | None) -> None:
         """Start it with these standard streams, within what is left of the creator's budget; or, without, in the
@@ -199,7 +209,7 @@ class Containers:
             env = {**dict(contained.image.env), "HOSTNAME": hostname, "HOME": home, **dict(request.env)}
             contained.status, contained.limit = None, ""
             contained.network = network
-            contained.started = hub.clock.monotonic()
+            contained.started = kernel.now()
             cwd = request.cwd or contained.image.cwd
             if request.cwd:
                 view.makedirs(request.cwd, 0o755)
@@ -279,7 +289,7 @@ class Containers:
         if payer is not None:
             payer.steps += budget.earlier + budget.steps
             payer.cpu += budget.cpu
-        contained.ended = self._kernel.hub.clock.monotonic()
+        contained.ended = self._kernel.now()
         if contained.network is not None:
             contained.network.close()
         if contained.log is not None:

@@ -82,7 +82,7 @@ def check_bundle(file: IO[bytes], bytes_max: int = BYTES_MAX) -> dict[Digest, in
             raise SnapshotError(f"the bundle unpacks to more than {RATIO_MAX} times its size: this is a bomb")
         if not seen:
             record = decode_snapshot(data)
-            needed, roots = _needed(record), [tree.digest for tree in record.trees]
+            needed, roots = _needed(record), record.roots
             seen[digest] = 0
             continue
         expected = needed.get(digest)
@@ -174,7 +174,7 @@ def _objects(file: IO[bytes]) -> Iterator[tuple[Digest, bytes, int]]:
 
 
 def _needed(record: SnapshotRecord) -> dict[Digest, int]:
-    needed = {tree.digest: _DIRECTORY for tree in record.trees}
+    needed = dict.fromkeys(record.roots, _DIRECTORY)
     for each in record.variables:
         for part in each.pieces:
             if needed.setdefault(part, _ANY_PIECE) != _ANY_PIECE:

@@ -13,6 +13,7 @@ from typing import AnyStr, Final, Literal
 
 from msgspec import DecodeError, Struct, ValidationError, msgpack, structs
 
+from belljar.abi.container_state import CONTAINERS_MAX, ContainerState, wrong_container
 from belljar.abi.errors import SnapshotError
 from belljar.store.errors import ObjectMissing, RefConflict, StoreError
 from belljar.store.objects import DIGEST_BYTES, Digest, Record, decode_record, encode_record
@@ -48,6 +49,13 @@ class Tree(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     mtime_ns: int = 0
     hard_links: list[tuple[int, int]] = []
     """For each link group of the tree, by number: how many names it has."""
+
+
+class ContainerRecord(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """A container that does not run, and its root: all files, those of its image too."""
+
+    state: ContainerState
+    files: Tree
 
 
 class Variables(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
@@ -86,6 +94,13 @@ class SnapshotRecord(Struct, frozen=True, array_like=True, forbid_unknown_fields
     """Names of the owner's functions that were commands, sorted."""
     checkpoint: Literal["exec"] | float | None = None
     """When the sandbox was kept under its name without being asked."""
+    containers: list[ContainerRecord] = []
+    """In the order they were made. If there are none, this is not written: earlier versions do not know it."""
+
+    @property
+    def roots(self) -> list[Digest]:
+        """The root directories of all file systems, those of containers too."""
+        return [tree.digest for tree in self.trees] + [each.files.digest for each in self.containers]
 
 
 RecordKind = Literal["snapshot", "image"]
@@ -99,7 +114,8 @@ def encode_snapshot(record: SnapshotRecord, kind: RecordKind = "snapshot") -> by
     """Make the object of a snapshot. SnapshotError for one that makes no sense."""
     if wrong := _wrong(record):
         raise SnapshotError(f"this is no {kind}: {wrong}")
-    body = _encoder.encode(record)
+    fields = structs.astuple(record)
+    body = _encoder.encode(fields if record.containers else fields[:-1])
     if len(body) > _BODY_MAX:
         raise SnapshotError(f"what the {kind} says beside its files takes {len(body)} bytes: the most is {_BODY_MAX}")
     return encode_record(Record(kind, _links(record), body))
@@ -268,7 +284,7 @@ def _parse_hex(text: str) -> Digest | None:
 
 
 def _links(record: SnapshotRecord) -> list[Digest]:
-    return [tree.digest for tree in record.trees] + [part for each in record.variables for part in each.pieces]
+    return record.roots + [part for each in record.variables for part in each.pieces]
 
 
 def _encode_as(record: SnapshotRecord, body: bytes) -> bytes:
@@ -327,6 +343,19 @@ def _wrong(record: SnapshotRecord) -> str:
         return "a path is not absolute"
     if not {tree.path for tree in record.trees if tree.kind == "overlay"} <= set(record.mounts):
         return "it has changes over a mount that it does not need"
+    return _wrong_containers(record.containers)
+
+
+def _wrong_containers(containers: Sequence[ContainerRecord]) -> str:
+    if len(containers) > CONTAINERS_MAX:
+        return "it has too many containers"
+    names, ids = {each.state.name for each in containers}, {each.state.id for each in containers}
+    if not len(names) == len(ids) == len(containers):
+        return "two containers have one name"
+    for each in containers:
+        wrong = _wrong_tree(each.files) if each.files.kind == "root" else "this is no root"
+        if wrong := wrong or wrong_container(each.state):
+            return f"the container {each.state.name[:100]!r}: {wrong}"
     return ""
 
 

@@ -89,6 +89,8 @@ class StoredTree(FileServer):
         report: Callable[[StoreError], object] | None = None,
         seconds: float = DEADLINE_SECONDS,
     ) -> None:
+        self.objects = objects
+        self.tree = tree
         self._reader = Reader(objects, seconds)
         self._report = report
         self._reported: set[str] = set()

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from belljar.abi.capture import PAGE_BYTES, PAGE_ITEMS, Begun, CapturedTree, Record
+from belljar.abi.capture import PAGE_BYTES, PAGE_ITEMS, Begun, CapturedContainer, CapturedTree, Record
 from belljar.abi.paths import fsencode
 from belljar.abi.wire import Plain, WireError
+from belljar.kernel.container_state import keep
+from belljar.kernel.containers import Contained
 from belljar.kernel.fs.capture import Captured
 from belljar.kernel.fs.memory import File, MemoryServer
 from belljar.kernel.fs.overlay import OverlayServer
 from belljar.kernel.fs.overlay_node import OverlayNode
+from belljar.kernel.fs.remote import RemoteServer
 from belljar.kernel.vfs.server import FileServer
 from belljar.worker.hosted import Hosted, lower_export
 from belljar.worker.session import Session
@@ -51,11 +54,16 @@ class Captures:
             else:
                 trees.append(CapturedTree(name, server.dev, 0, kept=False))
         lost += self._unlinked()
-        containers = self._session.kernel.init.space.containers
-        lost += [b"the container " + fsencode(each.name) for each in containers.list()] if containers else []
+        containers: list[CapturedContainer] = []
+        for each in reversed(self._session.containers.list()):
+            state, without = keep(each)
+            if state is not None:
+                containers.append(CapturedContainer(state, self._container_files(captured, each, since, known)))
+            if without:
+                lost.append(fsencode(without))
         if captured.sockets:
             lost.append(b"%d socket files" % captured.sockets)
-        return Begun(self._number, self._session.kernel.now(), trees, lost[:_LOST_MAX])
+        return Begun(self._number, self._session.kernel.now(), trees, lost[:_LOST_MAX], containers)
 
     def records(self, number: int, start: int) -> Plain:
         """The records from `start` on that fit into one message; none after the last."""
@@ -96,6 +104,15 @@ class Captures:
             yield _SHM, session.shared_memory, -1
         for path, (server, recipe) in mounted.items():
             yield path, server, lower_export(recipe)
+
+    def _container_files(self, captured: Captured, each: Contained, since: int, known: list[int]) -> CapturedTree:
+        root = each.root
+        self._session.kernel.register(root)  # one that was never started is not yet
+        changed_since = since if root.dev in known else 0
+        if isinstance(root.lower, RemoteServer):
+            assert root.lower.export is not None
+            return CapturedTree(b"/", root.dev, captured.add_overlay(root, changed_since), root.lower.export)
+        return CapturedTree(b"/", root.dev, captured.add_whole(root, changed_since))
 
     def _unlinked(self) -> Iterator[bytes]:
         """Name the open files that no directory has any more."""

@@ -6,11 +6,15 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+from msgspec import ValidationError, convert
+
+from belljar.abi.container_state import ContainerState
 from belljar.abi.errno import EIO
 from belljar.abi.errors import SysError
 from belljar.abi.paths import dirname, fsdecode, fsencode, normalise
 from belljar.abi.records import Owner
 from belljar.abi.wire import Answer, Ask, Plain, WireError, WorkerMessage
+from belljar.kernel.container_state import contained_of
 from belljar.kernel.containers import IMAGES_MAX, ContainerImage
 from belljar.kernel.fiber import WaitQueue
 from belljar.kernel.fs.memory import MemoryServer
@@ -224,7 +228,7 @@ class Hosted:
         if not directory:
             fs.open(path, 0o100).retain().release()
 
-    # Images of containers.
+    # Containers and their images.
 
     def add_image(
         self,
@@ -249,6 +253,18 @@ class Hosted:
             digest,
         )
         images[fsdecode(name)] = lambda: image
+        return None
+
+    def add_container(self, state: list[Any], recipe: list[Any]) -> Plain:
+        """Have a container of a snapshot, over a stored tree of the owner's; it does not run."""
+        kernel = self._session.kernel
+        root = self._build([b"overlay", recipe, None])
+        assert isinstance(root, OverlayServer)
+        try:
+            known = convert(state, ContainerState, builtin_types=(bytes,))
+        except ValidationError as error:
+            raise WireError(f"no such container: {error}") from None
+        self._session.containers.adopt(contained_of(known, root, kernel.now()))
         return None
 
     # Tools.

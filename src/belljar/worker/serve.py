@@ -475,6 +475,7 @@ class Server:
             "native": self._session.add_native,
             "containers_ready": self._session.add_container_programs,
             "container_image": self.hosted.add_image,
+            "container": self.hosted.add_container,
             "watch": self._watch,
             "changes": self._watching.changes,
             "unwatch": self._watching.unwatch,

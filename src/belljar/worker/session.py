@@ -143,7 +143,8 @@ class Session:
         """The images that containers can be made of."""
         self._base: ContainerImage | None = None
         self._names = names
-        self.kernel.init.space.containers = Containers(self.kernel.init, self.images, self._container_network)
+        self.containers = Containers(self.kernel.init, self.images, self._container_network)
+        self.kernel.init.space.containers = self.containers
 
     def _mount_system(self, *, make: bool = False) -> None:
         """Mount the kernel's own file systems; with `make`, in a root that may lack their directories."""

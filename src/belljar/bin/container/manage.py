@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import Final
 
@@ -12,7 +11,7 @@ from belljar.abi.signals import Signal
 from belljar.bin._kit import UsageError, flag, value
 from belljar.bin._kit.options import read_options
 from belljar.bin._services import lines_of
-from belljar.bin.container.show import NoOptions, describe
+from belljar.bin.container.show import NoOptions, describe, to_json
 from belljar.kernel.containers import Contained, Containers
 from belljar.kernel.process import Process
 from belljar.libc.numbers import parse_integer
@@ -160,8 +159,8 @@ def inspect(process: Process, containers: Containers, args: list[str]) -> int:
     options, names = read_options(InspectOptions, args)
     if options.format:
         raise UsageError("--format: only JSON is written; use jq", hint=False)
-    now = process.kernel.hub.clock.monotonic()
-    process.print(json.dumps([describe(containers.find(name), now) for name in names], indent=2))
+    now = process.kernel.now()
+    process.print(to_json([describe(containers.find(name), now) for name in names], 2))
     return 0
 
 

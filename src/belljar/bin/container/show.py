@@ -36,9 +36,9 @@ class ImageOptions:
 def ps(process: Process, containers: Containers, args: list[str]) -> int:
     options, _ = read_options(PsOptions, args)
     found = [each for each in containers.list() if options.all or each.state == "running"]
-    now = process.kernel.hub.clock.monotonic()
+    now = process.kernel.now()
     if options.json:
-        process.print(json.dumps([describe(each, now) for each in found]))
+        process.print(to_json([describe(each, now) for each in found]))
     elif options.quiet:
         for each in found:
             process.print(each.id)
@@ -98,7 +98,13 @@ def images(process: Process, containers: Containers, args: list[str]) -> int:
     return 0
 
 
-def describe(each: Contained, now: float) -> dict[str, Any]:
+def to_json(value: object, indent: int | None = None) -> str:
+    """JSON that every reader takes: of words that are no UTF-8, what can't be read is replaced."""
+    text = json.dumps(value, indent=indent, ensure_ascii=False)
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
+def describe(each: Contained, now: int) -> dict[str, Any]:
     """What there is to say of a container."""
     request, box = each.request, each.box
     running = each.state == "running" and box is not None
@@ -125,17 +131,17 @@ def describe(each: Contained, now: float) -> dict[str, Any]:
         "IPAddress": each.network.address if running and each.network is not None else "",
         "Memory": request.memory,
         "PidsLimit": request.pids,
-        "Age": round(now - each.created, 3),
+        "Age": round((now - each.created) / 1e9, 3),
     }
 
 
-def _status(each: Contained, now: float) -> str:
+def _status(each: Contained, now: int) -> str:
     match each.state:
         case "running":
-            return f"Up {_age(now - each.started)}"
+            return f"Up {_age((now - each.started) / 1e9)}"
         case "exited":
             code = each.status.shell if each.status is not None else 0
-            return f"Exited ({code}) {_age(now - each.ended)} ago"
+            return f"Exited ({code}) {_age((now - each.ended) / 1e9)} ago"
     return "Created"
 
 

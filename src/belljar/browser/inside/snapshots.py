@@ -15,17 +15,19 @@ from belljar.abi.flags import O_RDONLY, O_WRONLY, S_IFIFO, S_IFMT, S_IFREG
 from belljar.abi.paths import fsdecode, fsencode
 from belljar.abi.records import Owner, SetAttr, Stat
 from belljar.abi.wire import Plain, WireError
+from belljar.kernel.container_state import contained_of, keep
 from belljar.kernel.fs.memory import MemoryServer
+from belljar.kernel.fs.overlay import OverlayServer
 from belljar.kernel.fs.quota import Quota
 from belljar.kernel.vfs.server import FileServer, Node
 from belljar.store.bundle import read_bundle, write_bundle
 from belljar.store.memory_host import MemoryStore
 from belljar.store.objects import PIECE, PIECE_BYTES, Digest, digest_of
-from belljar.store.snapshot import SnapshotRecord, Tree, encode_snapshot, read_snapshot
+from belljar.store.snapshot import ContainerRecord, SnapshotRecord, Tree, encode_snapshot, read_snapshot
 from belljar.store.store import Objects
 from belljar.store.tree import Entry, Kind, decode_directory, encode_directory
 from belljar.worker.serve import Server
-from belljar.worker.session import Session
+from belljar.worker.session import BASE_FILES, Session
 
 BYTES_MAX: Final = 1 << 30
 """What a bundle may unpack to: a worker has no more memory."""
@@ -43,20 +45,22 @@ class Snapshots:
         """A bundle of all files of this moment: nothing here waits, so no command goes on meanwhile."""
         session, kernel = self._session, self._session.kernel
         objects = Objects(MemoryStore())
+        kept = [(*keep(each), each.root) for each in reversed(session.containers.list())]
         walk = _Walk(session.root, objects)
-        root = session.root.stat(session.root.root)
-        digest = walk.directory(session.root.root)
-        attributes = root.mode & 0o7777, root.uid, root.gid, root.mtime
         record = SnapshotRecord(
             created=kernel.now(),
             label=label,
-            trees=[Tree(b"/", "root", digest, *attributes, walk.hard_links())],
+            trees=[walk.tree()],
             env=sorted((fsencode(name), fsencode(value)) for name, value in session.env.items()),
             cwd=fsencode(session.cwd),
             user=session.env.get("USER", ""),
             hostname=kernel.hostname,
             limits=sorted(asdict(kernel.limits).items()),
+            lost=[lost for _, lost, _ in kept if lost],
             size=walk.size,
+            containers=[
+                ContainerRecord(state, _Walk(root, objects).tree()) for state, _, root in kept if state is not None
+            ],
         )
         (made,) = objects.write([encode_snapshot(record)])
         bundle = bytearray()
@@ -74,15 +78,25 @@ class Snapshots:
         (tree,) = [each for each in record.trees if each.kind == "root"]
         kernel = session.kernel
         quota = Quota(kernel.limits.file_bytes, kernel.limits.files)
-        root = MemoryServer(kernel.now, quota, mode=tree.mode, owner=Owner(tree.uid, tree.gid))
-        _Fill(root, objects).directory(root.root, tree.digest)
+        root = _filled(tree, objects, kernel.now, quota)
+        files = Quota(kernel.limits.file_bytes, kernel.limits.files + BASE_FILES)
+        roots = [_filled(each.files, objects, kernel.now, files) for each in record.containers]
         session.replace_root(root, -1, record.user or "agent")
         root.quota = kernel.quota
         kernel.quota.bytes_used, kernel.quota.files_used = quota.bytes_used, quota.files_used
         self._server.root_replaced()
+        for each, lower in zip(record.containers, roots, strict=True):
+            over = OverlayServer(lower, MemoryServer(kernel.now, kernel.quota), kernel.now)
+            session.containers.adopt(contained_of(each.state, over, kernel.now()))
         session.env = {**session.env, **{fsdecode(name): fsdecode(value) for name, value in record.env}}
         session.cwd = fsdecode(record.cwd)
         return None
+
+
+def _filled(tree: Tree, objects: Objects, now: Callable[[], int], quota: Quota) -> MemoryServer:
+    server = MemoryServer(now, quota, mode=tree.mode, owner=Owner(tree.uid, tree.gid))
+    _Fill(server, objects).directory(server.root, tree.digest)
+    return server
 
 
 class _Walk:
@@ -95,6 +109,12 @@ class _Walk:
         """Of each file with several names: the number of its link group, and how many names were found."""
         self.size = 0
 
+    def tree(self) -> Tree:
+        """All of it."""
+        root = self._server.root
+        stat, digest = self._server.stat(root), self.directory(root)
+        return Tree(b"/", "root", digest, stat.mode & 0o7777, stat.uid, stat.gid, stat.mtime, self._hard_links())
+
     def directory(self, node: Node) -> Digest:
         entries = [
             self._entry(self._server.walk(node, entry.name), fsencode(entry.name))
@@ -104,7 +124,7 @@ class _Walk:
         (digest,) = self._objects.write([encode_directory([entry for entry in entries if entry is not None])])
         return digest
 
-    def hard_links(self) -> list[tuple[int, int]]:
+    def _hard_links(self) -> list[tuple[int, int]]:
         return sorted((number, count) for number, count in self._groups.values())
 
     def _entry(self, node: Node, name: bytes) -> Entry | None:

@@ -108,6 +108,59 @@ class Captured:
                 self.records.append(Record(**given, **self._contents_of(tree, given["id"], upper)))
         return server.number(server.root)
 
+    def add_whole(self, server: OverlayServer, since: int) -> int:
+        """As `add_overlay`, over files in memory that never change: they are captured, too.
+
+        A file has the number of the lower one that it was, so that it stays the same file when it is first changed.
+        """
+        tree = server.dev
+        seen: set[int] = set()
+        shown: list[MemoryNode] = []
+        """Lower files that were not changed."""
+        todo: list[OverlayNode] = [server.root, *server.pinned.values()]
+        while todo:
+            node = todo.pop()
+            number, upper, lower = _whole_number(server, node), node.upper, node.lower
+            if number in seen:
+                continue
+            seen.add(number)
+            if isinstance(node, OverlayDirectory):
+                todo += [child for child in node.names.values() if child is not None]
+            assert upper is None or isinstance(upper, MemoryNode)
+            held = lower if upper is None else upper
+            assert isinstance(held, MemoryNode)
+            if max(node.ctime, 0 if upper is None else upper.ctime, node.kept) < since:
+                continue
+            mtime = node.mtime if node.own and (upper is None or node.is_dir) else held.mtime
+            given = _attributes(tree, number, node, max(mtime, 0))
+            if isinstance(node, OverlayDirectory):
+                named = [
+                    (name, _whole_number(server, child))
+                    for name, child in node.names.items()
+                    if child is not None and child.mode & S_IFMT != S_IFSOCK
+                ]
+                below = lower.entries if isinstance(lower, Directory) else {}
+                unchanged = {name: each for name, each in below.items() if name not in node.names}
+                shown += unchanged.values()
+                self._add_directory(given, [*named, *((name, 2 * each.ino) for name, each in unchanged.items())])
+            elif node.mode & S_IFMT == S_IFSOCK:
+                self.sockets += 1
+            else:
+                self.records.append(Record(**given, **self._contents_of(tree, number, held)))
+        while shown and not since:
+            below_node = shown.pop()
+            number = 2 * below_node.ino
+            if number in seen:
+                continue
+            seen.add(number)
+            given = _attributes(tree, number, below_node, below_node.mtime)
+            if isinstance(below_node, Directory):
+                shown += below_node.entries.values()
+                self._add_directory(given, [(name, 2 * each.ino) for name, each in below_node.entries.items()])
+            else:
+                self.records.append(Record(**given, **self._contents_of(tree, number, below_node)))
+        return _whole_number(server, server.root)
+
     def _add_directory(self, given: dict[str, Any], named: Iterable[tuple[str, int]]) -> None:
         pairs = list(named)
         for start in range(0, len(pairs) or 1, NAMES_MAX):
@@ -133,6 +186,11 @@ class Captured:
         frozen = node.contents = bytes(contents)
         self._contents[tree, number] = frozen
         return {"size": size, "pieces": [0, -(-size // PIECE_BYTES)]}
+
+
+def _whole_number(server: OverlayServer, node: OverlayNode) -> int:
+    lower = node.lower
+    return 2 * lower.ino if isinstance(lower, MemoryNode) else 2 * server.number(node) + 1
 
 
 def _attributes(tree: int, number: int, node: MemoryNode | OverlayNode, mtime: int) -> dict[str, Any]:
