@@ -83,7 +83,7 @@ def test_an_empty_store(belljar: Command) -> None:
 def test_show(belljar: Command, history: list[Snapshot]) -> None:
     shown = belljar("snapshot", "show", "left")
     assert f"ref         {history[1].ref}\n" in shown
-    assert f"parent    {history[0].ref}\n" in shown
+    assert f"parent      {history[0].ref}\n" in shown
     assert belljar.json("snapshot", "show", history[1].ref[7:20])["label"] == "left"
 
 
