@@ -14,8 +14,9 @@ from belljar.api.errors import ENDED, FileError, SandboxError, printable
 from belljar.api.results import ExecResult
 
 TIMEOUT_EXIT: Final = 124
-GRACE: Final = 2.0
-"""Seconds past a command's wall-clock limit after which the host stops believing in the worker."""
+GRACE: Final = 5.0
+"""Seconds past a command's wall-clock limit after which the host stops believing in the worker. On a crowded machine an
+honest one may not run for a second or two."""
 STOPPED: Final = "the sandbox stopped answering past its time limit and was ended. Make a new sandbox."
 NOT_TAKEN: Final = (
     "the sandbox did not take what it was sent within the time limit: its worker is stopped, or too busy to read. It "
