@@ -1,6 +1,6 @@
 """Runs a quick set of tests on each other supported Python that is installed here (`make versions`).
 
-Each gets an environment of its own in .venvs/, kept from run to run, and a third of the specs, each another one; with
+Each gets an environment of its own in .venvs/, kept from run to run, and an eighth of the specs, each another one; with
 BELLJAR_WHOLE=1 all of them.
 """
 
@@ -16,7 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 SUPPORTED = ("3.11", "3.12", "3.13", "3.14")
 EXTRAS = "python,js,net,git,fs,zstd"
-SHARES = 3
+SHARES = 8
 TOOLS = ("pytest>=9.0", "pytest-xdist>=3.6", "hypothesis>=6.150", "cryptography>=45", "dnspython>=2.7", "h11", "h2")
 TESTS = (
     "tests/abi",
