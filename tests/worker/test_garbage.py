@@ -26,7 +26,7 @@ COMMANDS = [
 ]
 
 
-RUNS = 50
+RUNS = 20
 """So many that what another thread of this process leaves meanwhile is less than one of each."""
 
 
