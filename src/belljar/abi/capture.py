@@ -1,4 +1,4 @@
-"""What a worker tells its owner for a snapshot: records of its files, and its containers."""
+"""Messages of a snapshot from a worker to its owner: records of files, states of containers."""
 
 from typing import Final
 

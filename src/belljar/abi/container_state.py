@@ -1,4 +1,4 @@
-"""What a snapshot keeps of a container beside its files."""
+"""The state of a container in a snapshot, without its files."""
 
 import re
 from typing import Final
@@ -11,11 +11,11 @@ _TEXT_MAX: Final = 100_000
 """Bytes of all texts of a container: its environment, its command and so on."""
 _INT64: Final = 1 << 63
 _ID: Final = re.compile(r"[0-9a-f]{12}")
-_NAME: Final = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]{0,62}")
+CONTAINER_NAME: Final = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]{0,62}")
 
 
 class ContainerState(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, kw_only=True):
-    """A container that has ended or was never started, but for its files: what a snapshot keeps of it."""
+    """A container that is not running: it exited, or was never started."""
 
     id: str
     name: str
@@ -49,7 +49,7 @@ class ContainerState(Struct, frozen=True, array_like=True, forbid_unknown_fields
 
 def wrong_container(state: ContainerState) -> str:
     """Reason why this is no container of a snapshot; "" if it is one."""
-    if not _NAME.fullmatch(state.name) or not _ID.fullmatch(state.id):
+    if not CONTAINER_NAME.fullmatch(state.name) or not _ID.fullmatch(state.id):
         return "its name makes no sense"
     pairs, volumes = state.env + state.image_env, state.volumes
     texts = [state.image, state.image_cwd, state.image_user, state.hostname, state.cwd, state.user]

@@ -14,6 +14,11 @@ def fsencode(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")
 
 
+def replace_undecodable(text: str) -> str:
+    """Replace bytes of a decoded text that are not UTF-8 by U+FFFD."""
+    return fsencode(text).decode("utf-8", "replace")
+
+
 def fsdecode(data: bytes) -> str:
     return data.decode("utf-8", "surrogateescape")
 

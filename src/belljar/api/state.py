@@ -50,7 +50,7 @@ _BATCH_BYTES: Final = 16 << 20
 _PIECES_MAX: Final = 1 << 20
 """Pieces of all files of one capture, those that are all zeros too: 4 TiB."""
 _SLACK: Final = 10_000
-_BASE_FILES: Final = 1000
+_CONTAINER_FILES: Final = 1000
 """Files of the built-in image that a container may have beside those that its sandbox's limit counts."""
 _PIECE_COST: Final = 16 << 10
 """Bytes that a piece that was asked for counts at least: empty ones do not come for ever."""
@@ -171,7 +171,7 @@ class State:
         if len(begun.containers) > CONTAINERS_MAX:
             raise nonsense("too many containers")
         kept = [tree for tree in begun.trees if tree.kept] + [each.files for each in begun.containers]
-        intake = _Intake(objects, {tree.tree for tree in kept}, limits, _BASE_FILES * len(begun.containers))
+        intake = _Intake(objects, {tree.tree for tree in kept}, limits, _CONTAINER_FILES * len(begun.containers))
         try:
             while page := check_answer(
                 (yield from ask("", "captured_records", begun.number, intake.count)), list[Record]
@@ -342,6 +342,7 @@ def copy_trees(source: Objects, target: Objects, digests: list[Digest]) -> None:
     """Write the objects of trees again, to another store, or because nothing else keeps them where they are."""
     roots = dict.fromkeys(digests)
     waiting, seen = list(roots), set(roots)
+    last: list[bytes] = []
     while waiting:
         some, waiting = waiting[:_AT_ONCE], waiting[_AT_ONCE:]
         found = source.read(some)
@@ -349,9 +350,10 @@ def copy_trees(source: Objects, target: Objects, digests: list[Digest]) -> None:
             new = links_of(data) - seen
             seen |= new
             waiting += new
-        target.write(data for digest, data in zip(some, found, strict=True) if digest not in roots)
-    for root in roots:  # at last: whoever finds a root there finds all that is below it
-        target.write(source.read([root]))
+        pairs = list(zip(some, found, strict=True))
+        last += [data for digest, data in pairs if digest in roots]
+        target.write(data for digest, data in pairs if digest not in roots)
+    target.write(last)  # a store that has a root has everything below it
 
 
 class Point(Struct, frozen=True):

@@ -19,7 +19,7 @@ Pairs = tuple[tuple[str, str], ...]
 
 
 def keep(contained: Contained) -> tuple[ContainerState | None, str]:
-    """What a snapshot keeps of a container, if it can be kept; and in words what of it is lost, or ""."""
+    """Return a container's state for a snapshot, None if it has none, and a description of what is lost, or ""."""
     name = f"the container {contained.name}"
     if contained.request.remove:
         return None, f"{name}, which is removed when it ends (--rm)"

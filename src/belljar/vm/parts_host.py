@@ -43,7 +43,7 @@ _LZ4: Final = b"\x02\x21\x4c\x18"
 _BOOTS_KEPT: Final = 6
 """Directories of a kernel and a first root in the cache: those used least recently are removed."""
 _PARTS_KEPT: Final = 2
-"""Those of a version of belljar before this one may be in use."""
+"""Directories of unpacked packages in the cache: the current version's and one older."""
 _PREPARE: Final = "run `belljar prepare microvm` first; it fetches some 100 MB of Debian's packages"
 
 

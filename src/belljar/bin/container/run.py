@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from belljar.abi.container_state import CONTAINER_NAME
 from belljar.abi.dataclass import dataclass
 from belljar.abi.errno import EADDRINUSE
 from belljar.abi.errors import SysError
@@ -20,7 +21,6 @@ from belljar.kernel.services.unit_files import read_account
 from belljar.kernel.vfs.openfile import OpenFile
 from belljar.libc.numbers import parse_integer
 
-_NAME: Final = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]{0,62}", re.ASCII)
 _SIZE: Final = re.compile(r"(\d{1,12})([bkmg]?)b?", re.I)
 _UNITS: Final = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 MEMORY_LEAST: Final = 6 << 20
@@ -103,7 +103,7 @@ def _create(process: Process, containers: Containers, options: RunOptions, opera
             f"no image '{image}' in here, and none is pulled: there are {known}; the sandbox's owner adds others",
             hint=False,
         )
-    if options.name and not _NAME.fullmatch(options.name):
+    if options.name and not CONTAINER_NAME.fullmatch(options.name):
         raise UsageError(f"'{options.name}' is no name of a container: use letters, digits, _ . and -", hint=False)
     if options.restart not in ("no", ""):
         raise UsageError("--restart: only no; describe a service in /etc/init of the image instead", hint=False)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from belljar.abi.dataclass import dataclass
+from belljar.abi.paths import replace_undecodable
 from belljar.bin._kit import UsageError, flag
 from belljar.bin._kit.options import read_options
 from belljar.kernel.containers import Contained, Containers
@@ -99,9 +100,8 @@ def images(process: Process, containers: Containers, args: list[str]) -> int:
 
 
 def to_json(value: object, indent: int | None = None) -> str:
-    """JSON that every reader takes: of words that are no UTF-8, what can't be read is replaced."""
-    text = json.dumps(value, indent=indent, ensure_ascii=False)
-    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    """JSON without lone surrogates: bytes that are not UTF-8 become U+FFFD."""
+    return replace_undecodable(json.dumps(value, indent=indent, ensure_ascii=False))
 
 
 def describe(each: Contained, now: int) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from typing import Any
 
 from belljar.abi.dataclass import dataclass, field
 from belljar.abi.errors import SysError
+from belljar.abi.paths import replace_undecodable
 from belljar.bin.jq.reader import ParseError, parse_one
 from belljar.kernel.process import Process
 
@@ -54,11 +55,6 @@ class Options:
     search: list[str] | None = None
 
 
-def clean(text: str) -> str:
-    """An argument's text as jq sees it: bytes that are no UTF-8 become U+FFFD."""
-    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-
-
 def looks_like_option(text: str) -> bool:
     return text[:1] == "-" and (text[1:2] == "-" or (text[1:2].isascii() and text[1:2].isalpha()))
 
@@ -92,7 +88,7 @@ class ArgumentReader:
         if options.program is None:
             options.program = text
         elif self.rest == "args":
-            options.positional.append(clean(text))
+            options.positional.append(replace_undecodable(text))
         elif self.rest == "jsonargs":
             options.positional.append(self.json(text, "--jsonargs"))
         else:
@@ -100,7 +96,7 @@ class ArgumentReader:
 
     def json(self, text: str, option: str) -> Any:
         try:
-            return parse_one(clean(text))
+            return parse_one(replace_undecodable(text))
         except ParseError:
             raise Usage(f"jq: invalid JSON text passed to {option}\n{DIE}") from None
 
@@ -139,14 +135,14 @@ class ArgumentReader:
             self.indent(self.parameters(1, "jq: --indent takes one parameter")[0])
         elif name == "arg":
             key, value = self.parameters(2, "jq: --arg takes two parameters (e.g. --arg varname value)")
-            options.named.setdefault(clean(key), clean(value))
+            options.named.setdefault(replace_undecodable(key), replace_undecodable(value))
         elif name == "argjson":
             key, value = self.parameters(2, "jq: --argjson takes two parameters (e.g. --argjson varname text)")
-            options.named.setdefault(clean(key), self.json(value, "--argjson"))
+            options.named.setdefault(replace_undecodable(key), self.json(value, "--argjson"))
         elif name in ("slurpfile", "rawfile"):
             complaint = f"jq: --{name} takes two parameters (e.g. --{name} varname filename)"
             key, value = self.parameters(2, complaint)
-            options.named.setdefault(clean(key), self.load(name, clean(key), value))
+            options.named.setdefault(replace_undecodable(key), self.load(name, replace_undecodable(key), value))
         else:
             raise Usage(f"jq: Unknown option --{name}\n{DIE}")
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from belljar.abi.errors import SysError
+from belljar.abi.paths import replace_undecodable
 from belljar.bin.jq.builtins.world import Halt
 from belljar.bin.jq.code import EMPTY, CompileProblem, as_many
 from belljar.bin.jq.compile import Compiler
@@ -49,7 +50,9 @@ class Session:
 
     def environment(self) -> dict[str, str]:
         if self._environment is None:
-            self._environment = {clean(name): clean(value) for name, value in self.process.env.items()}
+            self._environment = {
+                replace_undecodable(name): replace_undecodable(value) for name, value in self.process.env.items()
+            }
         return self._environment
 
     def now(self) -> float:
@@ -216,10 +219,6 @@ class Session:
         return halt.status & 0xFF
 
 
-def clean(text: str) -> str:
-    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-
-
 def style_of(process: Process, options: Options) -> Style:
     flags = options.flags
     compact = "compact-output" in flags or (options.indent == 0 and "tab" not in flags)
@@ -260,4 +259,6 @@ def run_session(process: Process, options: Options) -> int:
             return SYSTEM
         origin, source = source.rpartition("/")[0] or ".", text
     assert source is not None
-    return Session(process, options, style_of(process, options)).run(clean(source), process.absolute(origin))
+    return Session(process, options, style_of(process, options)).run(
+        replace_undecodable(source), process.absolute(origin)
+    )
