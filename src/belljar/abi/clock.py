@@ -1,0 +1,17 @@
+"""The clock that the owner's code is given: time arrives as an argument, so that a test can move it."""
+
+from collections.abc import Awaitable
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """Source of time, and a way to wait for it."""
+
+    def monotonic(self) -> float:
+        """Seconds since some moment. Never goes backwards."""
+
+    def time(self) -> float:
+        """Seconds since the epoch. Goes backwards when somebody sets the host's clock."""
+
+    def sleep(self, seconds: float) -> Awaitable[None]:
+        """Wait. Like asyncio.sleep, it lets other tasks run even for 0 seconds."""
