@@ -1,6 +1,6 @@
 """A Deep Agent that repairs a repository. The model is scripted: no key is needed.
 
-pip install 'belljar[langchain,python]'
+In a checkout of belljar: pip install '.[langchain,python]'
 """
 
 from deepagents import create_deep_agent

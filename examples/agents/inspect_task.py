@@ -1,6 +1,6 @@
 """An Inspect evaluation: a sample is a repository with a failing test, its score whether an agent repaired it.
 
-The model is scripted: no key is needed. pip install 'belljar[inspect,python]'
+The model is scripted: no key is needed. In a checkout of belljar: pip install '.[inspect,python]'
 """
 
 import tempfile

@@ -1,6 +1,6 @@
 """A LangChain agent whose model writes programs: they repair a repository, and call one of the agent's own tools.
 
-The model is scripted: no key is needed. pip install 'belljar[langchain,python]'
+The model is scripted: no key is needed. In a checkout of belljar: pip install '.[langchain,python]'
 """
 
 from langchain.agents import create_agent

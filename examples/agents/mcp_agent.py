@@ -1,6 +1,6 @@
 """An agent that has nothing but an MCP client: `belljar mcp` gives it a sandbox, in which it repairs a repository.
 
-The model is scripted: no key is needed. pip install 'belljar[mcp,python]'
+The model is scripted: no key is needed. In a checkout of belljar: pip install '.[mcp,python]'
 """
 
 import asyncio

@@ -1,6 +1,6 @@
 """An OpenAI Agents `SandboxAgent` that repairs a repository. The model is scripted: no key is needed.
 
-pip install 'belljar[openai-agents,python]'
+In a checkout of belljar: pip install '.[openai-agents,python]'
 """
 
 import asyncio

@@ -1,6 +1,6 @@
 """A tool written for a Docker sandbox (execute_command, read_file, write_files, dispose), in a belljar sandbox instead.
 
-It repairs a repository. No key is needed. pip install 'belljar[python]'
+It repairs a repository. No key is needed. In a checkout of belljar: pip install '.[python]'
 """
 
 import asyncio

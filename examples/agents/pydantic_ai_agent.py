@@ -1,6 +1,6 @@
 """A pydantic-ai agent that repairs a repository. The model is scripted: no key is needed.
 
-pip install 'belljar[pydantic-ai,python]'
+In a checkout of belljar: pip install '.[pydantic-ai,python]'
 """
 
 import asyncio

@@ -1,6 +1,6 @@
 """A smolagents CodeAgent whose code runs in a sandbox, where it repairs a repository.
 
-The model is scripted: no key is needed. pip install 'belljar[smolagents,python]'
+The model is scripted: no key is needed. In a checkout of belljar: pip install '.[smolagents,python]'
 """
 
 from typing import Any

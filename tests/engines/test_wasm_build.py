@@ -88,7 +88,7 @@ def test_a_missing_compiler_says_what_to_install(
 
     monkeypatch.setattr(zig_host, "distribution", missing)
     assert build(tmp_path) == 1
-    assert "pip install 'belljar[wasm]'" in capsys.readouterr().err
+    assert "pip install -e '.[wasm]'" in capsys.readouterr().err
 
 
 def test_a_directory_that_is_not_there_or_has_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -36,7 +36,7 @@ def test_a_missing_framework_is_named_with_its_extra(adapter: str) -> None:
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=240)
     said = done.stderr.splitlines()[-1]
     assert said.startswith(f"ModuleNotFoundError: {framework}")
-    assert said.endswith(f"is missing: pip install 'belljar[{extra}]'")
+    assert said.endswith(f"is missing; in belljar's checkout, run: pip install -e '.[{extra}]'")
 
 
 def test_nothing_else_needs_a_framework() -> None:

@@ -116,7 +116,7 @@ def test_without_fsspec_the_error_says_what_to_install(monkeypatch: pytest.Monke
         return real_import(name, *rest)  # type: ignore[arg-type]
 
     monkeypatch.setattr(builtins, "__import__", refuse)
-    with pytest.raises(ImportError, match=r"pip install 'belljar\[fs\]'"):
+    with pytest.raises(ImportError, match=r"pip install -e '\.\[fs\]'"):
         FsspecServer("memory://x")
 
 

@@ -45,7 +45,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     build = [sys.executable, "-m", "pip", "wheel", "-q", "--disable-pip-version-check", "--no-deps"]
     environment = {**os.environ, "BELLJAR_WHEEL_ADDON": addon, "BELLJAR_WHEEL_AGENT": agent}
     subprocess.run([*build, "--no-build-isolation", "-w", str(made), str(ROOT)], env=environment, check=True)
-    (found,) = made.glob("belljar-*.whl")
+    (found,) = made.glob("belljar_sandbox-*.whl")
     return found
 
 

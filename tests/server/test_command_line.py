@@ -74,7 +74,7 @@ def test_a_package_that_is_missing_is_named() -> None:
     )
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=240, check=False)
     assert told.returncode == 125
-    assert "pip install 'belljar[server]'" in told.stderr
+    assert "pip install -e '.[server]'" in told.stderr
 
 
 def test_keys_need_a_server() -> None:

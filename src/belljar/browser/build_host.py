@@ -22,6 +22,7 @@ from typing import Final
 
 import msgspec
 
+from belljar.abi.install import install_hint
 from belljar.abi.version import __version__
 from belljar.browser.embedders_host import EMBEDDERS, check_origins
 from belljar.browser.errors import BuildError
@@ -251,7 +252,7 @@ def package(name: str) -> Iterator[tuple[str, Path]]:
     try:
         files = distribution(name).files or []
     except PackageNotFoundError:
-        raise BuildError(f"the page needs {name}: pip install 'belljar[browser]'") from None
+        raise BuildError(f"the page needs {name}; {install_hint('browser')}") from None
     for file in files:
         if file.suffix == ".py" and file.parts[0] == name and not file.as_posix().startswith(UNUSED):
             yield file.as_posix(), Path(str(file.locate()))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from belljar.abi.install import install_hint
 from belljar.abi.version import __version__
 from belljar.cli.screen_host import colour, say
 
@@ -37,12 +38,12 @@ NEEDED: Final = frozenset({"seccomp", "rlimits", "no_new_privs"})
 """Layers without which a sandbox on Linux does not start."""
 
 PACKAGES: Final = {
-    "greenlet": "pip install belljar",
-    "msgspec": "pip install belljar",
-    "google-re2": "pip install belljar",
-    "dulwich": "pip install 'belljar[git]'",
-    "fsspec": "pip install 'belljar[fs]'",
-    "zstandard": "pip install 'belljar[zstd]'",
+    "greenlet": install_hint(),
+    "msgspec": install_hint(),
+    "google-re2": install_hint(),
+    "dulwich": install_hint("git"),
+    "fsspec": install_hint("fs"),
+    "zstandard": install_hint("zstd"),
 }
 
 

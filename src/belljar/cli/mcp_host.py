@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any, Final
 
+from belljar.abi.install import install_hint
 from belljar.cli.options import add_sandbox_options, sandbox_arguments
 from belljar.cli.parser import count
 from belljar.cli.screen_host import complain
@@ -34,7 +35,7 @@ def serve(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> int
     try:
         from belljar.integrations.mcp import make_server
     except ModuleNotFoundError as error:
-        complain(f"belljar: {error.name} is missing: pip install 'belljar[mcp]'")
+        complain(f"belljar: {error.name} is missing; {install_hint('mcp')}")
         return 125
     arguments, options = read_options(parser, arguments)
     server = make_server(options, most=arguments.most)  # type: ignore[arg-type]

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from belljar.abi.install import install_hint
 from belljar.cli.screen_host import complain, say
 from belljar.cli.snapshot import say_json
 
@@ -76,7 +77,7 @@ def _checked(run: Callable[[argparse.Namespace], int], arguments: argparse.Names
             return 1
         if (error.name or "").partition(".")[0] not in ("cryptography", "resolvelib"):
             raise
-        complain(f"belljar: {error.name} is missing: pip install 'belljar[packages]'")
+        complain(f"belljar: {error.name} is missing; {install_hint('packages')}")
     except PackageError as error:
         complain(f"belljar: {error}")
     return 1

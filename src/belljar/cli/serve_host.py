@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
+from belljar.abi.install import install_hint
 from belljar.cli.parser import count
 from belljar.cli.screen_host import colour, complain, say
 
@@ -17,7 +18,7 @@ QUOTAS = (
     "sandboxes", "kept", "execs-per-minute", "streams", "memory-mb", "cpu-seconds-per-hour", "disk-mb", "volume-mb",
     "egress-mb-per-hour",
 )  # fmt: skip
-_MISSING = "belljar: {} is missing: pip install 'belljar[server]'"
+_MISSING = "belljar: {} is missing; " + install_hint("server")
 
 
 def add_to(subcommands: Any) -> None:

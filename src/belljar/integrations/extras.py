@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from belljar.abi.install import install_hint
+
 
 @contextmanager
 def needs(extra: str) -> Iterator[None]:
@@ -12,6 +14,4 @@ def needs(extra: str) -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(
-            f"{error.name} is missing: pip install 'belljar[{extra}]'", name=error.name
-        ) from error
+        raise ModuleNotFoundError(f"{error.name} is missing; {install_hint(extra)}", name=error.name) from error

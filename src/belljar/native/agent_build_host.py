@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from belljar.abi.cache_host import cache_directory, private_directory
+from belljar.abi.install import install_hint
 from belljar.engines.artefact_host import ArtefactError, open_checked, store
 from belljar.engines.compiler_host import Progress, run_compiler
 from belljar.engines.zig_host import NoCompiler, zig_compiler
@@ -85,7 +86,7 @@ def build(target: Path, machine: str = "", flags: Sequence[str] = FLAGS, progres
             )
         except NoCompiler:
             raise AgentUnavailable(
-                "the agent is compiled by Zig's compiler, which is not installed: pip install 'belljar[native]'"
+                f"the agent is compiled by Zig's compiler, which is not installed; {install_hint('native')}"
             ) from None
         except subprocess.TimeoutExpired:
             raise AgentUnavailable(f"the agent did not compile within {_BUILD_SECONDS:.0f} s") from None

@@ -19,6 +19,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
+from belljar.abi.install import install_hint
 from belljar.abi.wire import WireError
 from belljar.api.clock_host import monotonic
 from belljar.api.errors import InfrastructureError, SandboxClosed, SandboxCreationError, SandboxError, printable
@@ -365,7 +366,7 @@ async def greet(server: Server, hello: Hello, seconds: float) -> tuple[Any, Welc
         from websockets.asyncio.client import connect as open_websocket
         from websockets.exceptions import InvalidStatus, WebSocketException
     except ImportError as error:
-        raise InfrastructureError("remote sandboxes need websockets: pip install 'belljar[remote]'") from error
+        raise InfrastructureError(f"remote sandboxes need websockets; {install_hint('remote')}") from error
     websocket = None
     try:
         async with asyncio.timeout(seconds):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from belljar.abi.install import install_hint
 from belljar.store.errors import StoreError
 from belljar.store.objects import OBJECT_MAX
 
@@ -39,7 +40,7 @@ def decompress(kept: bytes) -> bytes:
     if kept[:1] != _ZSTD:
         return b""
     if not _HAS_ZSTD:
-        raise StoreError("this store has compressed objects: pip install 'belljar[zstd]'")
+        raise StoreError(f"this store has compressed objects; {install_hint('zstd')}")
     try:
         if not 0 <= zstandard.frame_content_size(kept[1:]) <= OBJECT_MAX:
             return b""

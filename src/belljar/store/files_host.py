@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, Protocol, TypeVar
 
+from belljar.abi.install import install_hint
 from belljar.store.errors import StoreError
 
 _Result = TypeVar("_Result")
@@ -123,7 +124,7 @@ class FsspecFiles:
         try:
             from fsspec.core import url_to_fs
         except ModuleNotFoundError:
-            raise StoreError("a store at an address needs fsspec: pip install 'belljar[fs]'") from None
+            raise StoreError(f"a store at an address needs fsspec; {install_hint('fs')}") from None
         try:
             found: tuple[Any, str] = url_to_fs(url)
         except (ValueError, ImportError) as error:

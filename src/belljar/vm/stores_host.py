@@ -16,6 +16,7 @@ from typing import Any, Final
 
 import msgspec
 
+from belljar.abi.install import install_hint
 from belljar.vm.blockstore import BlockContext, BlockRange, BlockStore, BlockStoreError, Chunk
 
 LEASE_SECONDS: Final = 60.0
@@ -183,7 +184,7 @@ class FsspecStore(BlockStore):
         try:
             import fsspec
         except ImportError:
-            raise BlockStoreError("BlockStore.fsspec needs fsspec: pip install 'belljar[mounts]'") from None
+            raise BlockStoreError(f"BlockStore.fsspec needs fsspec; {install_hint('fs')}") from None
         self.block_size = block_size
         self._fs, place = fsspec.core.url_to_fs(url, **options)
         self._place = str(place).rstrip("/")

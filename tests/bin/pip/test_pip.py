@@ -526,7 +526,7 @@ def test_without_its_packages_pip_says_what_to_install() -> None:
         "from tests.adapter import run; print(run('pip install x', {}, {'/tmp/w/x': b''}, b''))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
-    assert "pip install 'belljar[python]'" in done.stdout, done.stderr
+    assert "pip install -e '.[python]'" in done.stdout, done.stderr
     assert "127" in done.stdout
 
 

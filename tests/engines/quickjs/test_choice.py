@@ -81,7 +81,7 @@ def test_with_neither_it_says_what_both_lack(no_compiler: None, monkeypatch: pyt
         raise PackageNotFoundError(name)
 
     monkeypatch.setattr(package_host, "distribution", missing)
-    with pytest.raises(EngineUnavailable, match=r"C\+\+ compiler.*fallback.*pip install 'belljar\[js\]'"):
+    with pytest.raises(EngineUnavailable, match=r"C\+\+ compiler.*fallback.*pip install -e '\.\[js\]'"):
         choose()
     assert describe().startswith("none (")
     with belljar.js() as js, pytest.raises(belljar.EngineUnavailable):

@@ -9,6 +9,7 @@ from types import MappingProxyType
 
 from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
+from belljar.abi.install import install_hint
 from belljar.bin._compress import codecs
 from belljar.bin._compress.codecs import ZSTD, Corrupt
 from belljar.bin._compress.files import Failed, ListingOptions, Tool
@@ -16,7 +17,7 @@ from belljar.bin._kit import UsageError, flag, value
 from belljar.bin._kit.options import parse
 from belljar.kernel.process import Process
 
-_MISSING = "the zstandard package is not installed on the host: pip install 'belljar[zstd]'"
+_MISSING = f"the zstandard package is not installed on the host; {install_hint('zstd')}"
 
 
 @dataclass(frozen=True, slots=True)

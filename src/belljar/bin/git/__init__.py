@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from belljar.abi.install import install_hint
 from belljar.bin._kit import utility
 from belljar.kernel.process import Process
 
@@ -32,6 +33,6 @@ except ImportError as error:
 @utility("git", usage_status=129)
 def main(process: Process, args: list[str]) -> int:
     if run is None:
-        process.error("git: the dulwich package is not installed on the host: pip install 'belljar[git]'\n")
+        process.error(f"git: the dulwich package is not installed on the host; {install_hint('git')}\n")
         return 127
     return run(process, args, main.help().replace("Usage:", "usage:", 1))

@@ -19,6 +19,7 @@ would only copy files; nothing of theirs is run. The index is reached through th
 
 from __future__ import annotations
 
+from belljar.abi.install import install_hint
 from belljar.bin._kit import utility
 from belljar.kernel.process import Process
 
@@ -30,6 +31,6 @@ def main(process: Process, args: list[str]) -> int:
     except ImportError as error:
         if (error.name or "").partition(".")[0] not in ("packaging", "resolvelib"):
             raise
-        process.error(f"{process.name}: Python is not installed on the host: pip install 'belljar[python]'\n")
+        process.error(f"{process.name}: Python is not installed on the host; {install_hint('python')}\n")
         return 127
     return run(process, args, main.help())

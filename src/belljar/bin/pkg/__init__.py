@@ -24,6 +24,7 @@ checked. An installation is done whole or not at all. pkg works as root of the s
 
 from __future__ import annotations
 
+from belljar.abi.install import install_hint
 from belljar.bin._kit import utility
 from belljar.kernel.process import Process
 
@@ -35,6 +36,6 @@ def main(process: Process, args: list[str]) -> int:
     except ImportError as error:
         if (error.name or "").partition(".")[0] != "resolvelib":
             raise
-        process.error("pkg: resolvelib is not installed on the host: pip install 'belljar[packages]'\n")
+        process.error(f"pkg: resolvelib is not installed on the host; {install_hint('packages')}\n")
         return 127
     return run(process, args, main.help())

@@ -20,13 +20,14 @@ from pathlib import Path
 from typing import Final
 
 from belljar.abi.cache_host import cache_directories, cache_directory, is_private, private_directory
+from belljar.abi.install import install_hint
 from belljar.engines.compiler_host import run_compiler
 from belljar.engines.errors import EngineUnavailable
 from belljar.engines.owner.progress_host import progress
 
 HERE: Final = Path(__file__).parents[1] / "js"
 FLAGS: Final = ("-std=c++20", "-O2", "-fPIC", "-shared", "-fno-exceptions", "-fno-rtti", "-fvisibility=hidden")
-_INSTALL: Final = "install it with: pip install 'belljar[js]'"
+_INSTALL: Final = install_hint("js")
 _BUILD_SECONDS: Final = 600.0
 
 

@@ -13,6 +13,7 @@ from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import Final
 
+from belljar.abi.install import install_hint
 from belljar.engines.artefact_host import ArtefactError, Source, directory, prepare, store
 from belljar.engines.artefact_host import find as find_artefact
 from belljar.engines.compiler_host import Progress
@@ -21,7 +22,7 @@ from belljar.engines.owner.js_build_host import node
 from belljar.engines.owner.progress_host import progress
 from belljar.engines.owner.quickjs_open_table import open_table
 
-INSTALL: Final = "pip install 'belljar[js]'"
+INSTALL: Final = install_hint("js")
 GUEST_SHA256: Final = "647ab11ae29cc6d39a6d17d3aa1e7a6a0b5fb9c44b4864475a18bc644f926050"
 TRANSFORM_SHA256: Final = "c4710d5258585122a70f0b3ee3bc19d085742e6f94f48aa0b8057630ebaca745"
 """Digests of quickjs-rs 0.2.6's modules, checked when they are compiled."""
@@ -41,11 +42,11 @@ def sources() -> tuple[Source, Source]:
         distribution("wasmtime")
         distribution("ada-url")
     except PackageNotFoundError as error:
-        raise EngineUnavailable(f"QuickJS needs the package {error.name}: {INSTALL}") from None
+        raise EngineUnavailable(f"QuickJS needs the package {error.name}; {INSTALL}") from None
     place = Path(str(found.locate_file("quickjs_rs")))
     for name in (_GUEST, _TRANSFORM):
         if not (place / name).is_file():
-            raise EngineUnavailable(f"the package quickjs-rs has no {name}: {INSTALL} --force-reinstall")
+            raise EngineUnavailable(f"the package quickjs-rs has no {name}; {INSTALL} --force-reinstall")
     return Source(_opened(place / _GUEST), OPENED_SHA256, "QuickJS"), Source(
         place / _TRANSFORM, TRANSFORM_SHA256, "TypeScript"
     )
@@ -57,7 +58,7 @@ def _opened(original: Path) -> Path:
     if not made.exists():
         module = original.read_bytes()
         if hashlib.sha256(module).hexdigest() != GUEST_SHA256:
-            raise EngineUnavailable(f"{original} is not that of quickjs-rs 0.2.6: {INSTALL} --force-reinstall")
+            raise EngineUnavailable(f"{original} is not that of quickjs-rs 0.2.6; {INSTALL} --force-reinstall")
         store(made, open_table(module))
     return made
 

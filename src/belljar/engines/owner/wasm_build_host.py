@@ -17,6 +17,7 @@ from typing import Final, Literal
 
 import msgspec
 
+from belljar.abi.install import install_hint
 from belljar.engines.compiler_host import Progress, run_compiler
 from belljar.engines.owner.wasm_recipe import FILE, Command, is_rust, parse_commands
 from belljar.engines.wire.wasm import MAGIC
@@ -25,7 +26,7 @@ from belljar.engines.zig_host import NoCompiler, zig_compiler
 TARGET: Final = "wasm32-wasip1"
 OLD_TARGET: Final = "wasm32-wasi"
 """The same target before rustc 1.78."""
-INSTALL: Final = "pip install 'belljar[wasm]'"
+INSTALL: Final = install_hint("wasm")
 _ZIG_TARGET: Final = "wasm32-wasi"
 _FLAGS: Final = {"cc": ("-O2", "-s"), "c++": ("-O2", "-s", "-fno-exceptions")}
 """Compiler flags, overridden by a command's own. There is no library for C++'s exceptions."""
@@ -95,7 +96,7 @@ def _build_c(directory: Path, command: Command, progress: Progress) -> tuple[byt
         try:
             compiler, environment = zig_compiler(driver, _ZIG_TARGET, scratch)
         except NoCompiler:
-            raise BuildFailed(f"C and C++ are compiled by Zig's compiler, which is not installed: {INSTALL}") from None
+            raise BuildFailed(f"C and C++ are compiled by Zig's compiler, which is not installed; {INSTALL}") from None
         sources = [f"./{source}" for source in command.sources]
         words = [
             *compiler,

@@ -30,6 +30,7 @@ from belljar.abi.errno import (
 )
 from belljar.abi.errors import SysError
 from belljar.abi.flags import O_ACCMODE, O_RDONLY, O_TRUNC, RENAME_EXCHANGE, RENAME_NOREPLACE, S_IFDIR, S_IFMT, S_IFREG
+from belljar.abi.install import install_hint
 from belljar.abi.limits import MIB
 from belljar.abi.paths import check_name, fsencode
 from belljar.abi.records import NANO, Dirent, Owner, SetAttr, Stat
@@ -76,7 +77,7 @@ class FsspecServer(FileServer):
         try:
             from fsspec.core import url_to_fs
         except ImportError:
-            raise ImportError("this mount needs fsspec: pip install 'belljar[fs]'") from None
+            raise ImportError(f"this mount needs fsspec; {install_hint('fs')}") from None
         self._fs, top = url_to_fs(url, **(options or {}))
         protocols = self._fs.protocol if isinstance(self._fs.protocol, tuple | list) else (self._fs.protocol,)
         if LOCAL.intersection(protocols):

@@ -12,6 +12,7 @@ import socket
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from belljar.abi.install import install_hint
 from belljar.abi.wire import WireError
 from belljar.net.audit import shown_target
 from belljar.net.broker.flow_host import Flow
@@ -167,7 +168,7 @@ class Line(asyncio.Protocol):
             await self._fail(flow, error)
         except ImportError as error:
             self.send(
-                Failed(flow.number, "denied", f"the sandbox's owner must pip install 'belljar[net]' ({error.name})")
+                Failed(flow.number, "denied", f"{error.name} is not installed on the host; {install_hint('net')}")
             )
         except Exception:  # noqa: BLE001 - our bug: it ends this stream, and the owner's log says where
             _log.exception("network of sandbox %s", self._gate.sandbox)
