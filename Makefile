@@ -4,23 +4,36 @@
 PYTHON ?= python3
 # Test processes at a time.
 JOBS ?= 2
-# What needs no sandbox of its own: the kernel, the shell, the utilities and the fences, in one process.
-FAST := tests/abi tests/bin tests/contract tests/fences tests/kernel tests/regex tests/shell tests/spec
+# A seed: run the tests in another order.
+SHUFFLE ?=
+# What needs no engine and no sandbox of real programs: the kernel, the shell, the utilities and the fences.
+FAST := tests/abi tests/bin tests/contract tests/fences tests/kernel tests/libc tests/regex tests/shell tests/spec
+# Those of them that run Python or JavaScript in sandboxes.
+NEED_ENGINES := tests/bin/npm tests/bin/pip tests/fences/test_cpython.py
+# Packages that need nothing beyond dev-core to have their types checked.
+CORE := $(addprefix src/belljar/,abi libc regex kernel shell bin)
 
 # An application that belljar plugs into. Its requirements contradict those of newer frameworks: it is kept apart, without them.
 DEEPAGENTS_CODE := deepagents-code==0.1.57 tomli-w==1.2.0 python-dotenv==1.2.2
 
 BIN := .venv/bin
-INSTALLED := .venv/.belljar-installed
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+# Three environments in one directory, each with more than the one before: for the demo, for `make check`, for all tests.
+FOR_DEMO := .venv/.for-demo
+FOR_CHECK := .venv/.for-check
+INSTALLED := .venv/.for-tests
+RUN := $(BIN)/python -m pytest -n $(JOBS) --dist worksteal --rooms $(if $(SHUFFLE),--shuffle $(SHUFFLE))
 
-.PHONY: help demo test lint check docs web wheel versions reliability durability native server tiers test-microvm soak elsewhere test-browser packages prepared repinned toolchain fuse fuzz format clean
+.PHONY: help demo test test-all test-changed lint check docs web wheel versions reliability durability native server tiers test-microvm soak elsewhere test-browser packages prepared toolchain fuse fuzz format clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo 'make demo    run the main job end to end and show what happened'
-	@echo 'make test    run every test'
+	@echo 'make test    run the tests: everything that can fail for a reason of its own (12 minutes)'
+	@echo 'make test-all  run everything, whole (hours)'
+	@echo 'make test-changed  the batteries of the rooms that changed since SINCE=COMMIT (default: .ci/landed)'
 	@echo 'make lint    format, lint, types, import layers, host contact'
-	@echo 'make check   format, lint, types, import layers, host contact, fast tests'
+	@echo 'make check   before each commit: format, lint, types of the core, import layers, fast tests (3 minutes)'
 	@echo 'make docs    build the documentation site in build/site; broken links are errors'
 	@echo 'make web     build the page of the console of belljar serve'
 	@echo 'make wheel   build a wheel for this platform, with the JavaScript addon, the agent and the console, in dist/'
@@ -41,11 +54,23 @@ help:
 	@echo 'make format  rewrite the code in house style'
 	@echo 'make clean   remove caches and builds (.venv stays)'
 
-demo: demo/demo.py $(INSTALLED)
-	$(BIN)/python demo/demo.py
+demo: $(FOR_DEMO)
+	@$(BIN)/python -u demo/demo.py
 
 test: prepared
-	$(BIN)/python -m pytest -n $(JOBS)
+	$(RUN) --part test
+
+# Whole: every case of every battery, every tier, each other Python.
+test-all: prepared lint docs elsewhere
+	BELLJAR_WHOLE=1 $(BIN)/python tools/versions.py
+	BELLJAR_WHOLE=1 $(RUN) -o faulthandler_timeout=3600
+
+# What `make test` leaves out, for the rooms that a change can break (tests/rooms.py).
+SINCE ?= $(shell cat .ci/landed)
+test-changed: prepared
+	@rooms=$$($(BIN)/python -m tests.rooms --since $(SINCE)) && \
+	echo "batteries of the rooms changed since $(SINCE):" $${rooms:-none} && \
+	{ test -z "$$rooms" || $(RUN) --part battery $$(printf 'tests/%s ' $$rooms) || test $$? -eq 5; }
 
 lint: $(INSTALLED)
 	$(BIN)/ruff format --check .
@@ -54,8 +79,13 @@ lint: $(INSTALLED)
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/python tools/check_host.py
 
-check: lint prepared
-	$(BIN)/python -m pytest -n $(JOBS) -m 'not slow' $(FAST)
+check: $(FOR_CHECK)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy $(CORE)
+	$(BIN)/lint-imports --no-logo
+	$(BIN)/python tools/check_host.py
+	$(RUN) --part test -m 'not slow' $(FAST) $(addprefix --ignore=,$(NEED_ENGINES))
 
 docs: $(INSTALLED)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet --site-dir build/site
@@ -117,14 +147,9 @@ prepared: $(INSTALLED) web
 	$(BIN)/belljar prepare
 	$(BIN)/belljar prepare native
 	$(BIN)/python -m tests.chromium
-	$(BIN)/belljar prepare microvm || $(MAKE) repinned
+	$(BIN)/belljar prepare microvm
 	$(BIN)/belljar prepare toolchain
 	$(BIN)/python -m tests.browser.page
-
-# Debian's mirrors keep the newest versions only. When those that are pinned have gone, today's take their place.
-repinned:
-	$(BIN)/python tools/pin_microvm.py
-	$(BIN)/belljar prepare microvm
 
 # What breaks is written to build/fuzz.
 SECONDS ?= 3600
@@ -140,13 +165,24 @@ clean:
 	find src tests tools demo benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 # An existing .venv is taken over as it is; it is brought up to date whenever pyproject.toml changes.
+$(FOR_DEMO): pyproject.toml | $(BIN)/python
+	@echo 'installing Python, JavaScript and belljar into .venv'
+	@$(PIP) --editable '.[python,js]'
+	@touch $@
+
+$(FOR_CHECK): pyproject.toml | $(BIN)/python
+	@echo 'installing dev-core into .venv'
+	@$(PIP) --editable '.[dev-core]'
+	@touch $@
+
 $(INSTALLED): pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@echo 'installing dev-all into .venv: every engine, framework and tool that tests use (two minutes)'
+	$(PIP) --editable '.[dev-all]'
 	$(BIN)/python -m belljar.engines.owner.js_build_host >/dev/null
 	$(BIN)/python -m belljar.engines.owner.quickjs_package_host
 	rm -rf .venv/deepagents-code
 	$(BIN)/python -m pip install -qq --disable-pip-version-check --no-deps --target .venv/deepagents-code $(DEEPAGENTS_CODE)
-	@touch $@
+	@touch $(FOR_DEMO) $(FOR_CHECK) $@
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

@@ -161,6 +161,7 @@ def test_kill_of_all_ends_daemons(box: Sandbox, how: str) -> None:
     eventually(lambda: not any(map(is_alive, pids)))
 
 
+@pytest.mark.battery(sample=1)
 @pytest.mark.parametrize("how", DAEMONS)
 def test_a_limit_ends_daemons_after_their_program(box: Sandbox, how: str) -> None:
     told = f"{{ {DAEMONS[how]}; }} > pids; until [ -s pids ]; do sleep 0.02; done; cat pids"

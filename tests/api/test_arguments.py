@@ -209,6 +209,7 @@ def test_a_listener_may_use_the_sandbox() -> None:
         assert "".join(text for _, text in heard) == "1\n2\n3\n"
 
 
+@pytest.mark.battery
 def test_a_slow_listener_is_not_the_sandboxs_silence() -> None:
     with Sandbox() as sandbox:
         result = sandbox.exec("echo a; sleep 100", on_stdout=lambda data: time.sleep(GRACE + 1.5), timeout=0.5)

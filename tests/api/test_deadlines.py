@@ -19,6 +19,7 @@ SLOW = 60
 """Seconds that a busy machine may add. What no deadline bounds takes ten minutes, or has no end."""
 
 
+@pytest.mark.battery
 def test_a_stopped_worker_that_takes_no_input() -> None:
     with Sandbox() as sandbox:
         sandbox.exec("true")
@@ -32,6 +33,7 @@ def test_a_stopped_worker_that_takes_no_input() -> None:
             sandbox.exec("true")
 
 
+@pytest.mark.battery
 def test_the_same_awaited() -> None:
     async def main() -> None:
         async with AsyncSandbox() as sandbox:
@@ -45,6 +47,7 @@ def test_the_same_awaited() -> None:
     asyncio.run(main())
 
 
+@pytest.mark.battery
 def test_everyone_who_waits_learns_the_same_reason() -> None:
     said: list[str] = []
 
@@ -85,6 +88,7 @@ def test_a_patient_caller_is_not_ended_by_a_short_wait() -> None:
         assert sandbox.exec("echo on").stdout == "on\n"
 
 
+@pytest.mark.battery(sample=1)
 @pytest.mark.parametrize("act", ["read", "write", "send", "next"])
 def test_no_stream_waits_for_a_stopped_worker_for_ever(act: str) -> None:
     with Sandbox(limits=Limits(wall_seconds=2)) as sandbox:  # it is not over before the worker is stopped
@@ -104,6 +108,7 @@ def test_no_stream_waits_for_a_stopped_worker_for_ever(act: str) -> None:
         assert time.monotonic() - began < 2 + GRACE + SLOW
 
 
+@pytest.mark.battery
 @pytest.mark.parametrize("stop", ["before", "after"])
 def test_a_stopped_worker_is_ended_by_the_timeout_of_a_started_command(stop: str) -> None:
     with Sandbox() as sandbox:
@@ -121,6 +126,7 @@ def test_a_stopped_worker_is_ended_by_the_timeout_of_a_started_command(stop: str
         assert time.monotonic() - began < 2 + GRACE + SLOW
 
 
+@pytest.mark.battery
 def test_the_same_for_a_started_command_awaited() -> None:
     async def main() -> None:
         async with AsyncSandbox() as sandbox:

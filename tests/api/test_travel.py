@@ -127,6 +127,7 @@ def test_large_files_are_transferred_in_pieces(tmp_path: Path, monkeypatch: pyte
             sandbox.files.download("/dev/zero", tmp_path / "endless")
 
 
+@pytest.mark.battery
 def test_more_than_a_gibibyte_is_downloaded(tmp_path: Path) -> None:
     with Sandbox() as sandbox:
         sandbox.exec("truncate -s 1100M sparse; echo end >> sparse").check()

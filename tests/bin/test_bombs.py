@@ -236,6 +236,7 @@ def test_37_archives_in_archives(bomb: Bomb) -> None:
     judge(bomb)
 
 
+@pytest.mark.battery(sample=8)
 @bombs(
     Bomb("jq -n 'repeat(1)'", f"{OUT}|{CPU}"),
     Bomb("jq -n '[repeat(1)]'", f"{SIZE}|{CPU}"),

@@ -195,6 +195,7 @@ def test_damaged_repositories() -> None:
     assert bugs.found == []
 
 
+@pytest.mark.battery
 def test_every_utility() -> None:
     found: list[str] = []
     for name in names():

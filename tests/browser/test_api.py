@@ -135,6 +135,7 @@ def test_chromium(elsewhere: str, wasm: dict[str, str]) -> None:
         check(run_in_chromium(url, work, {}), IN_CHROMIUM)
 
 
+@pytest.mark.battery
 def test_chromium_by_a_bridge(elsewhere: str, wasm: dict[str, str], tmp_path: Path) -> None:
     """The same API where the sandbox lives on an origin of its own."""
     for path in built_page().iterdir():

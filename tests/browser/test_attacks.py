@@ -175,6 +175,7 @@ def test_javascript_pollutes_no_prototype(page: Any) -> None:
     assert found == [None, True, "function"]
 
 
+@pytest.mark.battery
 def test_no_timer_outlives_its_interpreter(page: Any) -> None:
     found = page.evaluate(
         """async () => {
@@ -223,6 +224,7 @@ def test_a_cpu_bomb_of_javascript_is_ended(page: Any, code: str) -> None:
     assert goes_on(page)
 
 
+@pytest.mark.battery
 @pytest.mark.parametrize("code", part(MEMORY_BOMBS, 2))
 def test_a_memory_bomb_of_javascript_ends_alone(page: Any, code: str) -> None:
     given = "async (code) => (await sandbox.exec(['node', '-e', code], {limits: {memoryBytes: 1 << 26}})).ok"

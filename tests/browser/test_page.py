@@ -193,6 +193,7 @@ def test_page(tab: Any) -> None:
         tab.locator("#status.bad", has_text="the link is damaged").wait_for()
 
 
+@pytest.mark.battery
 def test_offline(tab: Any) -> None:
     """After one visit the page needs its server no more."""
     with serving(page_handler(built_page())) as url:
@@ -276,6 +277,7 @@ STRANGER = """(bridge) => new Promise((resolve) => {
 })"""
 
 
+@pytest.mark.battery
 def test_bridge(browser: Any, tmp_path: Path) -> None:
     """A sandbox on an origin of its own serves the pages that it was built for, and no others."""
     requested: list[str] = []
@@ -417,6 +419,7 @@ except ImportError as error:
 """
 
 
+@pytest.mark.battery
 def test_packages_of_the_owner_are_loaded(tab: Any, tmp_path: Path) -> None:
     """A compiled one, too; compiled code that is not hosted is refused, wherever it is."""
     wheels = tmp_path / "wheels"

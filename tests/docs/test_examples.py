@@ -19,6 +19,7 @@ AGENTS = [path for path in sorted((ROOT / "agents").glob("*.py")) if path.stem n
 REPAIRED = "-    return sum(numbers) / (len(numbers) + 1)\n+    return sum(numbers) / len(numbers)\n"
 
 
+@pytest.mark.battery(sample=3)
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_example(path: Path, tmp_path: Path) -> None:
     done = subprocess.run(
@@ -28,6 +29,7 @@ def test_example(path: Path, tmp_path: Path) -> None:
     assert done.stdout
 
 
+@pytest.mark.battery(sample=2)
 @pytest.mark.slow
 @pytest.mark.parametrize("path", AGENTS, ids=lambda path: path.stem)
 def test_an_agent_of_each_framework_repairs_what_it_can_not_touch(path: Path, tmp_path: Path) -> None:

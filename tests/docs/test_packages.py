@@ -47,6 +47,7 @@ def free_port() -> int:
             return port
 
 
+@pytest.mark.battery
 @pytest.mark.slow
 def test_the_page_is_a_session_that_works(tmp_path: Path) -> None:
     port = free_port()

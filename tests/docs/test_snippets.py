@@ -75,6 +75,7 @@ def test_python_is_python(block: Block) -> None:
     ast.parse(block.text)
 
 
+@pytest.mark.battery(sample=15)
 @pytest.mark.parametrize("block", [slow(block) for block in RUN if block.language == "python"])
 def test_python_runs(block: Block, tmp_path: Path) -> None:
     for name, text in (

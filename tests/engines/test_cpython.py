@@ -23,6 +23,7 @@ def box() -> Iterator[Sandbox]:
         yield made
 
 
+@pytest.mark.battery(sample=2)
 @pytest.mark.parametrize(
     ("name", "least"),
     [

@@ -33,6 +33,7 @@ def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
         yield made
 
 
+@pytest.mark.battery
 @pytest.mark.slow
 def test_an_example_reads_its_input_and_arguments(sandbox: Sandbox) -> None:
     result = sandbox.exec("echo bell jar bowl belljar | nearest ball")
@@ -143,6 +144,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return made
 
 
+@pytest.mark.battery
 @pytest.mark.slow
 def test_rust_is_built_by_cargo_and_runs(package: Path, capsys: pytest.CaptureFixture[str]) -> None:
     root = install_newest("rust", RUST, NO_RUST, _under_usr)

@@ -168,6 +168,7 @@ ATTACKS: dict[str, tuple[Callable[[socket.socket], object], str]] = {
 }
 
 
+@pytest.mark.battery(sample=30)
 @pytest.mark.parametrize("profile", PROFILES)
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_a_compromised_process_is_refused(attack: str, profile: str) -> None:

@@ -279,6 +279,7 @@ def attack(seconds: float, attempt: Callable[[], bytes]) -> dict[str, int]:
     return counts
 
 
+@pytest.mark.battery
 @pytest.mark.slow
 @pytest.mark.parametrize("what", ["file", "directory"])
 def test_fs08_symlink_swap_race(host: Host, what: str) -> None:

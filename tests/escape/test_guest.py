@@ -32,6 +32,7 @@ def test_the_table_is_sound() -> None:
         assert (case.verdict == "L") or case.limit in ("", "maybe")
 
 
+@pytest.mark.battery(sample=90)
 @pytest.mark.parametrize(
     "case", [pytest.param(case, id=case.id, marks=[pytest.mark.slow] if case.slow else []) for case in CASES]
 )

@@ -178,6 +178,7 @@ def test_112_a_worker_that_half_closes(impostor: Impostor, monkeypatch: pytest.M
     impostor.process.wait(30)
 
 
+@pytest.mark.battery
 def test_114_a_worker_that_says_nothing(impostor: Impostor, monkeypatch: pytest.MonkeyPatch) -> None:
     sandbox = take_over(impostor, monkeypatch)
     began = time.monotonic()
@@ -290,6 +291,7 @@ def test_114_a_stopped_worker_is_killed_on_time(watch: Watch) -> None:
         assert not wait_gone([sandbox._link.pid])
 
 
+@pytest.mark.battery(sample=1)
 @pytest.mark.parametrize("act", ["read", "write", "spawn", "wait", "fork"])
 def test_114_nothing_waits_for_a_stopped_worker_for_ever(act: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(forking, "FORK_SECONDS", 0.5)

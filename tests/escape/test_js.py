@@ -190,6 +190,7 @@ def test_89_errors_show_guest_code_only(watch: Watch, jail: Jail) -> None:
     assert ".cjs" not in text
 
 
+@pytest.mark.battery(sample=1)
 @pytest.mark.parametrize("trap", ["name", "message", "stack"])
 def test_89_an_error_whose_properties_are_traps(watch: Watch, jail: Jail, trap: str) -> None:
     for body in (
@@ -205,6 +206,7 @@ def test_89_an_error_whose_properties_are_traps(watch: Watch, jail: Jail, trap: 
         assert len(seen(result)) < 1 << 20
 
 
+@pytest.mark.battery(sample=6)
 @pytest.mark.parametrize(
     "code",
     [
@@ -280,6 +282,7 @@ def test_92_microtasks_pending_promises_and_rejections(watch: Watch, jail: Jail)
     ]
 
 
+@pytest.mark.battery(sample=5)
 @pytest.mark.parametrize(
     ("code", "codes"),
     [

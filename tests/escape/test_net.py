@@ -567,6 +567,7 @@ def test_72_hostile_http2(open_guest: Open, tmp_path: Path, attack: Any) -> None
         assert guest.run("echo ok").stdout == "ok\n"
 
 
+@pytest.mark.battery
 def test_73_slow_servers_cost_one_command_its_time(open_guest: Open) -> None:
     def never_continue(request: Any) -> Response:
         time.sleep(60)
@@ -636,6 +637,7 @@ def test_75_dns_tunnels_nothing(open_guest: Open) -> None:
         assert not wire.touched()
 
 
+@pytest.mark.battery(sample=2)
 @pytest.mark.parametrize(
     "reply",
     [compression_loop(), lying_counts(), b"\0\0\x81\x80" + bytes(8), b"\0\0", b"\0\0" + b"\xff" * 600, b""],

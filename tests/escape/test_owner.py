@@ -71,6 +71,7 @@ def test_an_out_of_band_byte_makes_no_call_wait(impostor: Impostor) -> None:
         assert time.monotonic() - began < 20
 
 
+@pytest.mark.battery
 def test_nor_awaited(impostor: Impostor) -> None:
     async def main() -> None:
         async with AsyncSandbox() as sandbox:
@@ -122,6 +123,7 @@ def test_an_out_of_band_byte_of_a_javascript_process(engine: _Engine) -> None:
     assert run.error is not None
 
 
+@pytest.mark.battery
 def test_a_flood_of_questions_does_not_outlast_the_deadline(impostor: Impostor, tmp_path: Path) -> None:
     impostor.socket.sendall(encode(Reply(1, None)))
     with Sandbox(mounts={"/m": Mount.host(str(tmp_path))}) as sandbox:
@@ -235,6 +237,7 @@ def read_answers(connection: socket.socket, count: int) -> list[Any]:
     return found
 
 
+@pytest.mark.battery
 def test_output_in_tiny_pieces_takes_little_more_than_itself() -> None:
     conversation = Conversation()
     conversation.start(
@@ -422,6 +425,7 @@ def open_count() -> int:
     return len(os.listdir("/proc/self/fd"))
 
 
+@pytest.mark.battery
 def test_descriptors_that_a_worker_does_not_take_are_few(impostor: Impostor) -> None:
     with Sandbox(network=Network.allow("127.0.0.1:9")) as sandbox:
         before = open_count()

@@ -142,6 +142,7 @@ LIMITED = {
 }
 
 
+@pytest.mark.battery(sample=4)
 @pytest.mark.parametrize("name", LIMITED)
 def test_is_limited(watch: Watch, jail: Sandbox, name: str) -> None:
     code, limit = LIMITED[name]

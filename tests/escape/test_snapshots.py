@@ -142,6 +142,7 @@ ENDLESS: dict[str, Lost] = {
 }
 
 
+@pytest.mark.battery(sample=3)
 @pytest.mark.parametrize("what", ENDLESS)
 def test_a_worker_that_answers_for_ever_is_refused_within_bounds(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(states, "_PADDING_MAX", 64 * MB)

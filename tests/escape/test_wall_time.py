@@ -38,6 +38,7 @@ def sandbox() -> Iterator[Sandbox]:
         yield box
 
 
+@pytest.mark.battery(sample=4)
 @pytest.mark.slow
 @pytest.mark.parametrize("command", BUSY.values(), ids=BUSY.keys())
 def test_busy(sandbox: Sandbox, command: str) -> None:

@@ -170,5 +170,6 @@ def test_a_missing_package_is_not_a_pass(tmp_path: Path) -> None:
     assert run_checker(tmp_path / "nowhere").returncode == 2
 
 
+@pytest.mark.battery
 def test_the_tree_passes() -> None:
     assert check_package(ROOT / "src/belljar") == []

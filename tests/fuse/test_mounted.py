@@ -177,6 +177,7 @@ def test_a_bug_of_the_server_is_eio_and_reported(namespace: Namespace, place: st
     assert [type(each) for each in reports] == [KeyError]
 
 
+@pytest.mark.battery
 def test_a_slow_server_gives_eio_in_time_and_comes_back(namespace: Namespace, place: str) -> None:
     server = Strange()
     with served(namespace, server, place, seconds=4.0):

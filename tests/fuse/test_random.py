@@ -28,6 +28,7 @@ SERVERS: dict[str, Callable[[], FileServer]] = {
 }
 
 
+@pytest.mark.battery(sample=1)
 @pytest.mark.slow
 @pytest.mark.parametrize("private", [True, False], ids=["private", "shared"])
 @pytest.mark.parametrize("kind", SERVERS)

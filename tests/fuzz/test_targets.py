@@ -19,6 +19,7 @@ from tests.fuzz.driver import change, corpus, load, names
 SECONDS = float(os.environ.get("BELLJAR_FUZZ_SECONDS", 60 / len(names())))
 
 
+@pytest.mark.battery(sample=2)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", names())
 def test_nothing_breaks(name: str) -> None:

@@ -86,6 +86,7 @@ print(image.build(Store.memory()).digest)
 """
 
 
+@pytest.mark.battery
 def test_other_pythons_hash_seeds_times_and_directories(tmp_path: Path) -> None:
     """Every Python that the project is tested with, each with a seed of its own, on a copy of the files elsewhere."""
     root = Path(belljar.__file__).parents[2]

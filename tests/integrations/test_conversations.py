@@ -213,6 +213,7 @@ def test_variables_too_large_are_named() -> None:
         talk.repl.close()
 
 
+@pytest.mark.battery(sample=1)
 def test_a_program_that_is_ended_costs_only_its_own_step(language: str) -> None:
     talk = Talk(language, limits=RunLimits(wall_ms=5000))
     endless = {

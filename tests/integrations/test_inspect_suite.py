@@ -33,6 +33,7 @@ def environment(loop: asyncio.AbstractEventLoop, tier_options: dict[str, Any]) -
     loop.run_until_complete(BelljarSandboxEnvironment.sample_cleanup("checks", None, made, False))
 
 
+@pytest.mark.battery(sample=14)
 @pytest.mark.parametrize("name", CHECKS)
 def test_self_check(
     name: str, loop: asyncio.AbstractEventLoop, environment: SandboxEnvironment, request: pytest.FixtureRequest

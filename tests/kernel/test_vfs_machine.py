@@ -390,6 +390,7 @@ def oracle() -> Iterator[Real]:
         real.close()
 
 
+@pytest.mark.battery(sample=1)
 @pytest.mark.parametrize("machine", [Files, FilesOfAUser, FilesOfTheHost, FilesOfTheHostFromAfar])
 def test_no_difference_to_linux(machine: type[Files], oracle: Real) -> None:
     machine.real = oracle

@@ -72,6 +72,7 @@ def test_a_layer_that_is_not_there_is_not_promised(without_cgroups: None) -> Non
         Sandbox(tier="native", require={"cgroup"})
 
 
+@pytest.mark.battery(sample=1)
 @pytest.mark.parametrize("bounded", [True, False])
 def test_a_fork_bomb(bounded: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if not bounded:

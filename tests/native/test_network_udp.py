@@ -56,6 +56,7 @@ def granting(*ports: int, hosts: dict[str, str] | None = None, **options: Any) -
     return Network.policy(policy, hosts=hosts or {"echo.test": AT}, **options)
 
 
+@pytest.mark.battery(sample=1)
 @needs_native
 @pytest.mark.parametrize("user", ["agent", "root"])
 def test_what_is_granted_and_nothing_else(user: str) -> None:

@@ -49,6 +49,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return found
 
 
+@pytest.mark.battery
 @pytest.mark.slow
 def test_it_carries_the_console(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()

@@ -8,5 +8,6 @@ from tests.reliability.amount import amount
 pytestmark = pytest.mark.slow
 
 
+@pytest.mark.battery
 def test_many_cancellations_leave_nothing() -> None:
     cancel_many(amount(600, 10_000))

@@ -77,6 +77,7 @@ def report(place: Path, prefix: Sequence[str], **options: Any) -> dict[str, Any]
     return found
 
 
+@pytest.mark.battery(sample=2)
 @pytest.mark.parametrize(
     ("prefix", "expected"),
     [
@@ -217,6 +218,7 @@ def test_uvloop(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "report").read_text()) == [*(f"{number}\n" for number in range(5)), "b\n"]
 
 
+@pytest.mark.battery(sample=2)
 @pytest.mark.parametrize(
     "prefix",
     [

@@ -194,6 +194,7 @@ def run(*, is_async: bool, seed: int, seconds: float) -> tuple[list[Actor], floa
     return asyncio.run(main())
 
 
+@pytest.mark.battery
 @pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])
 def test_soak(is_async: bool, record_property: Callable[[str, object], None]) -> None:
     with Sandbox() as other:

@@ -335,6 +335,7 @@ def test_the_servers_own_files_are_not_to_be_had(server: Server, mallory: str) -
         assert sb.exec("cat /proc/1/environ 2>/dev/null | tr '\\0' '\\n' | grep -c BELLJAR").stdout.strip() in ("", "0")
 
 
+@pytest.mark.battery
 def test_a_client_that_says_nothing_is_closed(server: Server, mallory: str) -> None:
     url = server.url.replace("http", "ws") + wire.PATH
     with (

@@ -161,6 +161,7 @@ def test_interpreters_keep_their_state(sb: RemoteSandbox, proxy: Proxy) -> None:
         assert sb.python.run(f"total += {n}; total").value == sb.js.run(f"total += {n}; total").value
 
 
+@pytest.mark.battery
 @pytest.mark.slow
 def test_a_half_open_connection_is_noticed(sb: RemoteSandbox, proxy: Proxy) -> None:
     proxy.freeze()
@@ -286,6 +287,7 @@ def test_a_client_that_is_killed(tmp_path: Path) -> None:
         own.stop()
 
 
+@pytest.mark.battery
 @pytest.mark.slow
 def test_one_whose_files_are_the_clients_ends_with_it(tmp_path: Path) -> None:
     """The server could not pause it: its files are changes to a tree that only the client has."""

@@ -113,6 +113,7 @@ def test_detach_leaves_it_running(server: Server) -> None:
     wait_until_gone(server, sb.id)
 
 
+@pytest.mark.battery
 @pytest.mark.slow
 def test_how_long_it_is_kept(server: Server) -> None:
     """As long as there is a client, and then for so many seconds."""

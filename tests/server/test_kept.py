@@ -270,6 +270,7 @@ def test_the_log_of_a_sandbox(server: Server) -> None:
 # Quotas and usage.
 
 
+@pytest.mark.battery
 @pytest.mark.slow
 def test_memory_processor_and_disk_have_quotas(own: Server) -> None:
     made = own.create()

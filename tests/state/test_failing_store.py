@@ -66,6 +66,7 @@ def test_sync(store: Breaking) -> None:
     check_told(store, events)
 
 
+@pytest.mark.battery
 def test_async(store: Breaking) -> None:
     events: list[Event] = []
 

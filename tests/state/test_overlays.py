@@ -69,6 +69,7 @@ def test_changes_survive(repo: Path, change: str) -> None:
     assert list(check(store)) == []
 
 
+@pytest.mark.battery(sample=10)
 @pytest.mark.parametrize("first", CHANGES[:6])
 @pytest.mark.parametrize("second", CHANGES[4:9])
 def test_changes_of_changes_survive(repo: Path, first: str, second: str) -> None:
@@ -142,6 +143,7 @@ def test_incremental_snapshots_of_an_overlay(repo: Path) -> None:
                     assert later.exec(LOOK).stdout == wanted
 
 
+@pytest.mark.battery(sample=18)
 @pytest.mark.parametrize("first", CHANGES)
 @pytest.mark.parametrize("second", ["true", "echo later > /repo/later; rm -r /repo/link /repo/a", *CHANGES[4:9]])
 def test_a_restored_overlay_tells_all_its_changes(repo: Path, first: str, second: str) -> None:

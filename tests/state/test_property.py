@@ -70,6 +70,7 @@ def trees(snapshot: Snapshot) -> object:
     return [(tree.path, tree.digest, tree.hard_links) for tree in snapshot.record.trees]
 
 
+@pytest.mark.battery(sample=1)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_what_is_restored_is_what_was_there(tmp_path: Path, seed: int) -> None:
     work = Work(seed)
@@ -103,6 +104,7 @@ def test_what_is_restored_is_what_was_there(tmp_path: Path, seed: int) -> None:
         store.close()
 
 
+@pytest.mark.battery
 @pytest.mark.slow
 def test_a_hundred_thousand_files(tmp_path: Path) -> None:
     store = Store.sqlite(tmp_path / "store.db")

@@ -225,6 +225,7 @@ def test_a_lost_directory_hurts_no_other() -> None:
     assert len(told) == 1
 
 
+@pytest.mark.battery
 def test_a_store_that_hangs_is_eio_and_never_a_hang() -> None:
     store, view, told = stored(many(), seconds=2)
     assert read(view, "/d1/f01") == b"1 1"

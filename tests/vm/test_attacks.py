@@ -309,6 +309,7 @@ print("metadata", reach("169.254.169.254", 80))
 """
 
 
+@pytest.mark.battery
 @pytest.mark.slow
 def test_packets_of_a_hostile_kernel() -> None:
     """Frames of any kind, DHCP, the proxy's own listeners, other ports of the gateway: nothing answers, and the owner

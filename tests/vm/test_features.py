@@ -119,6 +119,7 @@ def test_rootfs_mutations_survive_in_a_block_store(debian: Rootfs, tmp_path: Pat
         )
 
 
+@pytest.mark.battery
 def test_flatten_and_bytes(debian: Rootfs, tmp_path: Path) -> None:
     """Offline image work: base and overlay as one standalone qcow2, which qemu-img accepts and which boots."""
     store = BlockStore.directory(tmp_path / "lane")
@@ -191,6 +192,7 @@ def test_a_store_of_another_base_is_refused(debian: Rootfs) -> None:
         Sandbox(**MACHINE, rootfs=Rootfs.cow(debian, Picky()))
 
 
+@pytest.mark.battery
 def test_a_definition_is_booted_with_different_mounts(debian: Rootfs) -> None:
     """It boots nothing by itself; what is mounted, the directory and the host name are each machine's own."""
     machine = Machine(rootfs=debian, cpus=1, memory_mib=256, accel="tcg")

@@ -127,6 +127,7 @@ def test_what_is_under_way_goes_on_in_the_origin_and_is_dropped_in_a_branch() ->
         assert terminal.wait(60) == 0
 
 
+@pytest.mark.battery
 @pytest.mark.slow
 def test_mounts_tools_and_the_network_of_a_branch_are_its_own(tmp_path: Path) -> None:
     seen: list[str] = []
@@ -170,6 +171,7 @@ def test_mounts_tools_and_the_network_of_a_branch_are_its_own(tmp_path: Path) ->
     assert seen == ["/origin", "/0", "/1", "/again"]
 
 
+@pytest.mark.battery
 @pytest.mark.slow
 def test_a_read_only_root_and_interpreters(debian: Rootfs) -> None:
     async def main() -> None:

@@ -87,6 +87,7 @@ def recorded(debian: Rootfs) -> Recorder:
     return store
 
 
+@pytest.mark.battery(sample=1)
 @pytest.mark.parametrize("seed", range(CUTS))
 def test_a_cut_loses_nothing_that_was_synced(recorded: Recorder, debian: Rootfs, tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)

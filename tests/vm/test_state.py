@@ -170,6 +170,7 @@ def test_a_machine_that_another_process_resumes(tmp_path: Path) -> None:
     assert found.stdout == "microvm\n" + SEEN
 
 
+@pytest.mark.battery
 @pytest.mark.slow
 def test_a_machine_of_an_image_goes_on_here_and_in_another_process(tmp_path: Path) -> None:
     """A snapshot has all files of the image, with their owners; the image itself is not needed any more."""
@@ -190,6 +191,7 @@ def test_a_machine_of_an_image_goes_on_here_and_in_another_process(tmp_path: Pat
     assert found.stdout == "microvm\nmine2\n1234\n/srv\n"
 
 
+@pytest.mark.battery
 @pytest.mark.slow
 def test_a_root_made_from_an_image(tmp_path: Path) -> None:
     """It is read-only, and has no snapshots; as the base of an ephemeral root it is written to, and branched."""
@@ -281,6 +283,7 @@ def test_snapshots_go_from_tier_to_tier() -> None:
             assert sandbox.exec("cat f").stdout == "of the machine"
 
 
+@pytest.mark.battery
 @pytest.mark.slow
 def test_files_of_another_tier_are_laid_out_in_a_root_that_is_a_disk(debian: Rootfs, tmp_path: Path) -> None:
     with Sandbox(files={"/workspace/f": "1", "/srv/d/g": "2", "/home/agent/h": "3"}) as sandbox:

@@ -16,6 +16,7 @@ HERE = Path(__file__).parent
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="it is a stand-in made of Linux")
 
 
+@pytest.mark.battery(sample=1)
 @pytest.mark.slow
 @pytest.mark.parametrize("platform", ["darwin", "win32"])
 def test_commands_files_tools_and_an_honest_info(platform: str, tmp_path: Path) -> None:

@@ -70,6 +70,7 @@ def kill_later(pid: int, delay: float, killed: list[float] | None = None) -> thr
     return timer
 
 
+@pytest.mark.battery
 @pytest.mark.parametrize("seeds", rounds(24, 100))
 def test_workers_killed_under_load(seeds: range) -> None:
     kill_workers(seeds)
@@ -106,6 +107,7 @@ def delays(killed: list[float], heard: list[float]) -> list[float]:
     return [end - begin for begin, end in zip(killed, heard, strict=True)]
 
 
+@pytest.mark.battery
 @pytest.mark.parametrize("seeds", rounds(10, 60))
 def test_zygotes_killed_under_load(seeds: range) -> None:
     kill_zygotes(seeds)
@@ -172,6 +174,7 @@ def children_of(parent: int) -> list[int]:
     return found
 
 
+@pytest.mark.battery
 @pytest.mark.parametrize("seeds", rounds(6, 40))
 def test_owners_killed_under_load(seeds: range, tmp_path: Path) -> None:
     with Sandbox() as other:

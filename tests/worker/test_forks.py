@@ -114,6 +114,7 @@ def work(sandbox: Sandbox, made: list[int], choice: random.Random, struck: threa
                     second.exec("echo x > f; cat f")
 
 
+@pytest.mark.battery
 @pytest.mark.parametrize(
     "seeds",
     [pytest.param(range(9), id="some"), pytest.param(range(9, 60), id="many", marks=pytest.mark.slow)],

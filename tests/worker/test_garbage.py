@@ -64,6 +64,7 @@ def collected() -> Counter[str]:
         gc.garbage.clear()
 
 
+@pytest.mark.battery(sample=3)
 @pytest.mark.usefixtures("uncollected")
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_command_leaves_no_cycles(session: Session, command: str) -> None:

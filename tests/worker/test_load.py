@@ -27,6 +27,7 @@ def children_of(pid: int) -> int:
     return len(Path(f"/proc/{pid}/task/{pid}/children").read_text().split())
 
 
+@pytest.mark.battery
 @pytest.mark.parametrize("count", [pytest.param(40, id="40"), pytest.param(500, id="500", marks=pytest.mark.slow)])
 def test_live_at_once(count: int, record_property: Callable[[str, object], None]) -> None:
     before = open_files()
@@ -49,6 +50,7 @@ def test_live_at_once(count: int, record_property: Callable[[str, object], None]
     check_open_files(before, more=2)  # the zygote's own
 
 
+@pytest.mark.battery
 @pytest.mark.parametrize("count", [pytest.param(300, id="300"), pytest.param(2000, id="2000", marks=pytest.mark.slow)])
 def test_one_after_the_other(count: int) -> None:
     def cycle() -> None:

@@ -69,6 +69,7 @@ def compare(registry: Registry, tmp_path: Path, package: dict[str, Any], command
                     assert sandbox.files.read(f"/workspace/{name}") == real.read_text(), words
 
 
+@pytest.mark.battery(sample=1)
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
 def test_packages_that_depend_on_each_other_at_random(seed: int, tmp_path: Path) -> None:

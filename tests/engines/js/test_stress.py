@@ -51,6 +51,7 @@ def settled(measure: object, wanted: int) -> bool:
     return bool(measure() <= wanted)
 
 
+@pytest.mark.battery
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("engine", "count", "ways"),

@@ -19,6 +19,7 @@ CASES = [
 ]
 
 
+@pytest.mark.battery(sample=60)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.title)
 def test_says_what_a_real_machine_says(sandbox: Sandbox, case: Case) -> None:
     sandbox.exec("rm -rf /tmp/w; mkdir /tmp/w")

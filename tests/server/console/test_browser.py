@@ -209,6 +209,7 @@ def test_the_terminal_resizes_pastes_and_comes_back(tab: Page, served: Server, s
     expect(tab.get_by_role("status").filter(has_text="The shell has ended")).to_be_visible()
 
 
+@pytest.mark.battery
 @pytest.mark.parametrize("noticed", [True, False], ids=["polls fail", "polls notice nothing"])
 def test_the_terminal_survives_a_restart_of_the_server(browser: Browser, own: Server, noticed: bool) -> None:
     """Whether the page hears of it by its polls, which then fail, or next hears that the sandbox is paused."""
@@ -423,6 +424,7 @@ def test_processes_charts_and_the_network_log(tab: Page, served: Server, page: C
     expect(dialog).to_have_count(0)
 
 
+@pytest.mark.battery
 def test_a_branch_from_a_snapshot(tab: Page, served: Server, page: Client) -> None:
     number = page.create(metadata={"name": "trunk"})
     page.write(number, "/home/user/state", b"as it was")
@@ -465,6 +467,7 @@ def test_images_keys_and_usage(tab: Page, served: Server) -> None:
     expect(tab.get_by_role("row").filter(has_text="robot")).to_contain_text("revoked")
 
 
+@pytest.mark.battery
 def test_text_of_guests_is_text(tab: Page, served: Server, page: Client) -> None:
     """Names of sandboxes, files and processes, output, names in the network log: nothing of it becomes markup."""
     number = page.create(metadata={"name": HOSTILE})
@@ -526,6 +529,7 @@ def check_rich_results(tab: Page, served: Server, page: Client) -> None:
     assert tab.evaluate("window.hacked") is None
 
 
+@pytest.mark.battery
 def test_the_views_pass_in_the_dark_and_on_a_phone(
     browser: Browser, served: Server, page: Client, sandbox: str
 ) -> None:
