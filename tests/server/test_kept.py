@@ -7,6 +7,8 @@ import json
 import os
 import signal
 import socket
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -22,8 +24,9 @@ import pytest
 from e2b import AsyncVolume, Sandbox, Secret, Volume
 
 from belljar.server.database_host import Database
+from belljar.server.keys_host import create_key
 from tests.server.serving import Server
-from tests.server.test_control import envd, until
+from tests.server.test_control import envd
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
 
@@ -271,30 +274,16 @@ def test_the_log_of_a_sandbox(server: Server) -> None:
 
 
 @pytest.mark.battery
-@pytest.mark.slow
-def test_memory_processor_and_disk_have_quotas(own: Server) -> None:
-    made = own.create()
-
-    def refused(word: str) -> bool:
-        answer = envd(own, made, "POST", "/execute", json={"code": ":", "language": "bash"})
-        return answer.status_code == 429 and word in answer.text
-
-    run(own, made, "head -c 20000000 /dev/urandom > big; timeout 5 bash -c 'while :; do :; done'")
-    own.cli("key", "quota", "default", "--memory-mb", "1")
-    until(lambda: refused("memory"), 120)
-    assert own.request("POST", "/v2/sandboxes", json={"templateID": "base"}).status_code == 429
-    own.cli("key", "quota", "default", "--memory-mb", "100000", "--disk-mb", "10")
-    until(lambda: refused("files"), 120)
-    own.cli("key", "quota", "default", "--disk-mb", "100000", "--cpu-seconds-per-hour", "1")
-    until(lambda: refused("processor"), 120)
-    own.cli("key", "quota", "default", "--cpu-seconds-per-hour", "100000")
-    until(lambda: envd(own, made, "POST", "/execute", json={"code": "1"}).status_code == 200, 120)
-    own.stop()
-    database = Database(str(own.directory / "store.db.server.db"))
-    usage = {name: amount for _, _, name, amount in database.usage("default")}
-    assert usage["cpu_seconds"] > 0
-    assert usage["memory_mb_seconds"] > 0
-    assert usage["sandbox_seconds"] > 0
+def test_the_command_line_sets_quotas(tmp_path: Path) -> None:
+    """`test_clock.py` has what they do."""
+    data = str(tmp_path / "server.db")
+    database = Database(data)
+    create_key(database, "default", "first")
+    given = {"memory_mb": 1, "disk_mb": 10, "cpu_seconds_per_hour": 2, "egress_mb_per_hour": 3}
+    options = [f"--{name.replace('_', '-')}={value}" for name, value in given.items()]
+    command = [sys.executable, "-m", "belljar.cli", "serve", "key", "quota", "default", *options, "--data", data]
+    subprocess.run(command, capture_output=True, check=True)
+    assert json.loads(database.quota("default")) == given
     database.close()
 
 

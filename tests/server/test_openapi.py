@@ -18,6 +18,7 @@ from belljar.server.database_host import Database
 from belljar.server.metrics import Metrics
 from belljar.server.openapi import OPERATIONS
 from belljar.server.service import Service
+from tests.clock import ManualClock
 from tests.server.serving import WHOLE, Server
 
 OTHERS = re.compile(
@@ -35,9 +36,9 @@ def test_it_has_every_call(server: Server) -> None:
 
 
 def _routes() -> set[tuple[str, str]]:
-    database = Database(None)
-    service = Service(Config(), database, None, Metrics())
-    app = make_app(service, Sessions(database))
+    database, clock = Database(None), ManualClock()
+    service = Service(Config(), database, None, Metrics(), clock)
+    app = make_app(service, Sessions(database, clock))
     found = set()
     for each in app._app._app.routes:
         if isinstance(each, Route):
@@ -47,6 +48,7 @@ def _routes() -> set[tuple[str, str]]:
     return found
 
 
+@pytest.mark.battery
 @pytest.mark.slow
 def test_schemathesis_finds_nothing(tmp_path: Path) -> None:
     server = Server(tmp_path)

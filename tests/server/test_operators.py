@@ -5,20 +5,16 @@ from __future__ import annotations
 import configparser
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from belljar.api.clock_host import monotonic, wall_time
-from belljar.server import service as service_module
 from belljar.server.config import Config
-from belljar.server.database_host import Database
-from belljar.server.egress import Egress, Wanted
 from belljar.server.metrics import Metrics
-from belljar.server.records import Held, Record
-from belljar.server.service import Service
+from tests.server.in_process import in_process
 from tests.server.serving import Server
-from tests.server.test_control import until
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 
@@ -44,34 +40,37 @@ def test_a_key_that_only_reads(server: Server) -> None:
     server.request("DELETE", path)
 
 
-def test_usage_by_the_hour(own: Server) -> None:
-    made = own.create()
-    own.request("DELETE", f"/sandboxes/{made['sandboxID']}")
-    own.request("POST", "/secrets", json={"name": "a", "value": "b"})
-    own.create()
-    until(lambda: "sandbox_seconds" in own.cli("usage").stdout, 120)
-    rows = json.loads(own.cli("usage", "--json", "--tenant", "default").stdout)
+@pytest.mark.battery
+async def test_usage_by_the_hour(tmp_path: Path) -> None:
+    data = tmp_path / "server.db"
+    async with in_process(Config(data=str(data))) as server:
+        server.hold(timeout=3600)
+        await server.client.post("/secrets", json={"name": "a", "value": "b"})
+        await server.clock.advance(10)
+
+    def usage(*options: str) -> str:
+        command = [sys.executable, "-m", "belljar.cli", "serve", "usage", "--data", str(data), *options]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+    assert "sandbox_seconds" in usage()
+    rows = json.loads(usage("--json", "--tenant", "default"))
     assert {row["tenant"] for row in rows} == {"default"}
-    assert own.cli("usage", "--tenant", "nobody").stdout == ""
+    assert usage("--tenant", "nobody") == ""
 
 
 @pytest.mark.parametrize("jump", [-86400.0, -1.0, 86400.0, 10 * 365 * 86400.0])
-def test_a_clock_that_jumps_ends_no_sandbox(monkeypatch: pytest.MonkeyPatch, jump: float) -> None:
+async def test_a_clock_that_jumps_ends_no_sandbox(jump: float) -> None:
     """Timeouts go by a clock that nobody sets."""
-    database = Database(None)
-    service = Service(Config(), database, None, Metrics())
-    now = wall_time()
-    record = Record("i1", "t", "base", now, now + 300, 300)
-    held = Held(record, "running", Egress((), Wanted()))
-    service.set_timeout(held, 300)
-    monkeypatch.setattr(service_module, "wall_time", lambda: now + jump)
-    guest = type("G", (), {"busy": 0, "streams": 0, "jobs": {}, "used": monotonic()})()
-    assert not service._is_over(held, guest, monotonic())
-    assert service._is_over(held, guest, monotonic() + 301)
-    service.set_timeout(held, 600)
-    assert not service._is_over(held, guest, monotonic() + 301)
-    assert service._is_over(held, guest, monotonic() + 601)
-    database.close()
+    async with in_process() as server:
+        held, _ = server.hold(timeout=300)
+        server.clock.set_time(server.clock.time() + jump)
+        await server.clock.advance(299.5)
+        assert held.record.id in server.service.held
+        server.service.set_timeout(held, 600)
+        await server.clock.advance(599.5)
+        assert held.record.id in server.service.held
+        await server.clock.advance(0.5)
+        assert held.record.id not in server.service.held
 
 
 def test_the_dashboard_asks_for_metrics_that_there_are() -> None:

@@ -216,9 +216,7 @@ def test_public_previews_are_what_a_client_asked_for(server: Server) -> None:
 # Attacks.
 
 
-def test_links_hold_for_one_port_of_one_sandbox_and_a_while(
-    server: Server, made: dict[str, Any], other: dict[str, Any]
-) -> None:
+def test_links_hold_for_one_port_of_one_sandbox(server: Server, made: dict[str, Any], other: dict[str, Any]) -> None:
     token = link(server, made)["pathUrl"].partition("belljar=")[2]
     until, _, signature = token.partition(".")
     mine, theirs = made["sandboxID"], other["sandboxID"]
@@ -234,9 +232,6 @@ def test_links_hold_for_one_port_of_one_sandbox_and_a_while(
         f"/p/i{'0' * 24}/8000~{token}/",
     ):
         assert httpx.get(server.url + path, timeout=30).status_code in (403, 404, 429), path
-    expired = link(server, made, seconds=1)["pathUrl"].partition("belljar=")[2]
-    time.sleep(2.1)
-    assert httpx.get(f"{server.url}/p/{mine}/8000~{expired}/", timeout=30).status_code == 403
     for wish in ({"seconds": 0}, {"seconds": -5}, {"seconds": 10**9}):
         assert server.request("POST", f"/sandboxes/{mine}/ports/8000", json=wish).status_code == 400
     for port in ("0", "65536", "x", "99999999"):

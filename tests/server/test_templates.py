@@ -234,8 +234,9 @@ def test_asynchronously(sdk: Server) -> None:
         called = name()
         recipe = AsyncTemplate().from_base_image().run_cmd("echo async > f")
         build = await AsyncTemplate.build_in_background(recipe, called)
-        while (status := await AsyncTemplate.get_build_status(build)).status.value in ("waiting", "building"):
-            await asyncio.sleep(0.05)
+        async with asyncio.timeout(60):
+            while (status := await AsyncTemplate.get_build_status(build)).status.value in ("waiting", "building"):
+                await asyncio.sleep(0.05)
         assert status.status.value == "ready"
         sandbox = await AsyncSandbox.create(called)
         assert await sandbox.files.read("f") == "async\n"

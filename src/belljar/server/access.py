@@ -8,7 +8,6 @@ from typing import Final
 from msgspec import Struct
 from starlette.requests import HTTPConnection, Request
 
-from belljar.api.clock_host import monotonic, wall_time
 from belljar.net.rate import Rate
 from belljar.server.database_host import Key
 from belljar.server.errors import ApiError, SandboxGone, unauthorized
@@ -93,7 +92,7 @@ class Access:
         path, user = query.get("path", ""), query.get("username", "")
         number = self._number(request, needed=False)
         found = None
-        if not number and not self._rate(request).has(monotonic()):
+        if not number and not self._rate(request).has(self._service.clock.monotonic()):
             raise self._failure(request, "invalid signature")  # looking at all sandboxes takes a while
         for each in [number] if number else list(self._service.held):
             expected = self._service.tokens.signature(each, path, operation, user, expiration)
@@ -103,7 +102,7 @@ class Access:
             raise self._failure(request, "invalid signature")
         if expiration is not None and (not expiration.isascii() or not expiration.isdigit()):
             raise unauthorized("invalid signature")
-        if expiration is not None and int(expiration) < wall_time():
+        if expiration is not None and int(expiration) < self._service.clock.time():
             raise unauthorized("signature is already expired")
         return self._held(request, found)
 
@@ -111,7 +110,7 @@ class Access:
         """A signature of ours that holds until then. ApiError 401, 429."""
         if not same(given, expected):
             raise self._failure(request, "invalid signature")
-        if not (until.isascii() and until.isdigit()) or int(until[:18]) < wall_time():
+        if not (until.isascii() and until.isdigit()) or int(until[:18]) < self._service.clock.time():
             raise unauthorized("signature is already expired")
 
     def check_bearer(self, request: Request, expected: str) -> None:
@@ -128,7 +127,7 @@ class Access:
             return
         if not same(given, expected):
             raise self._failure(request, "This preview needs a link that its owner signed, or a token", 403)
-        if not (until.isascii() and until.isdigit()) or int(until[:18]) < wall_time():
+        if not (until.isascii() and until.isdigit()) or int(until[:18]) < self._service.clock.time():
             raise ApiError(403, "The link to this preview has expired")
 
     def _held(self, request: Request, number: str) -> Held:
@@ -151,7 +150,7 @@ class Access:
     def _failure(self, request: HTTPConnection, message: str, status: int = 401) -> ApiError:
         """The answer to a wrong key, token or signature."""
         self._service.metrics.refusals.inc()
-        if self._rate(request).take(monotonic()):
+        if self._rate(request).take(self._service.clock.monotonic()):
             return ApiError(status, message)
         return ApiError(429, "Too many wrong keys", {"Retry-After": "30", "Should-Retry": "false"})
 
@@ -159,7 +158,7 @@ class Access:
         address = request.client.host if request.client is not None else ""
         rate = self._failures.get(address)
         if rate is None:
-            rate = self._failures[address] = Rate(_FAILURES_PER_SECOND, monotonic(), _FAILURE_BURST)
+            rate = self._failures[address] = Rate(_FAILURES_PER_SECOND, self._service.clock.monotonic(), _FAILURE_BURST)
             while len(self._failures) > _ADDRESSES_MAX:
                 del self._failures[next(iter(self._failures))]
         return rate

@@ -90,7 +90,7 @@ def make_app(service: Service, sessions: Sessions) -> Guard:
     routes += [*(route(*each) for each in console.routes()), console.terminal()]
     handlers: dict[Any, Any] = {ApiError: _refuse, HTTPException: _refuse_http}
     app = Starlette(routes=merged(routes), exception_handlers=handlers)
-    return Guard(Previews(app, service, access), service.metrics)
+    return Guard(Previews(app, service, access), service.metrics, service.clock)
 
 
 def _control_routes(control: Control) -> list[tuple[str, str, str, Any]]:
@@ -211,7 +211,7 @@ class Envd:
     def stream(self, path: str, do: Streaming) -> Any:
         async def answer(request: Request) -> Response:
             try:
-                patience = process.patience_of(request)
+                patience = process.patience_of(request, self._service.clock)
                 with ExitStack() as place:
                     async with self._guest(request) as (held, guest):
                         place.enter_context(self._service.stream(held, guest))  # what is refused is not started

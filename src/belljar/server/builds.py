@@ -12,7 +12,6 @@ import msgspec
 from msgspec import Struct
 
 from belljar.api.async_sandbox import AsyncSandbox
-from belljar.api.clock_host import wall_time
 from belljar.api.errors import ImageError, SandboxError, printable
 from belljar.api.image import Image, Progress, remove_images
 from belljar.image.record import check_image_name
@@ -70,7 +69,7 @@ class Builds:
         lines, loop = self._log(build.id), asyncio.get_running_loop()
 
         def say(message: str, level: str = "info", step: str = "") -> None:
-            lines.append(Line(wall_time(), level, printable(message)[:_LINE_MAX], step))
+            lines.append(Line(self._service.clock.time(), level, printable(message)[:_LINE_MAX], step))
 
         def hear(message: str, step: str) -> None:
             loop.call_soon_threadsafe(say, message, "info", step)
@@ -88,19 +87,21 @@ class Builds:
                     say("Starting the start command", step=step)
                     await self._try_start(digest, build, user, cwd)
             build = msgspec.structs.replace(build, user=user, cwd=cwd, image=digest)
-            self._finish(template, msgspec.structs.replace(build, status="ready", finished=wall_time()))
+            self._finish(template, msgspec.structs.replace(build, status="ready", finished=self._service.clock.time()))
             say("Build finished")
         except (SandboxError, BadStep, ApiError) as error:
             number = str(error.number) if isinstance(error, BadStep) else _failed_step(error, lines, step)
             why = printable(str(error.__cause__ if isinstance(error, ImageError) and error.__cause__ else error))
             say(why, "error", number)
             failed = msgspec.structs.replace(
-                build, status="error", reason=why[:_LINE_MAX], step=number, finished=wall_time()
+                build, status="error", reason=why[:_LINE_MAX], step=number, finished=self._service.clock.time()
             )
             self._service.assets.put_build(failed)
         except Exception:
             log.exception("a build failed", extra={"build": build.id})
-            failed = msgspec.structs.replace(build, status="error", reason="Internal error", finished=wall_time())
+            failed = msgspec.structs.replace(
+                build, status="error", reason="Internal error", finished=self._service.clock.time()
+            )
             self._service.assets.put_build(failed)
 
     async def _base(self, tenant: str, definition: Definition) -> Image:
@@ -139,7 +140,7 @@ class Builds:
         options: dict[str, Any] = {"limits": self._service.config.limits, "tier": self._service.config.tier}
         sandbox = AsyncSandbox(image=digest, store=self._service.store, user=USER, cwd=HOME, **options)
         async with sandbox:
-            guest = Guest(sandbox)
+            guest = Guest(sandbox, self._service.clock)
             try:
                 await guest.launch(build.start, build.ready, user, cwd)
             finally:
@@ -149,7 +150,7 @@ class Builds:
         assets = self._service.assets
         assets.put_build(build)
         for tag in build.tags.split():
-            assets.put_tag(template.id, Tag(tag, build.id, wall_time()))
+            assets.put_tag(template.id, Tag(tag, build.id, self._service.clock.time()))
 
     async def remove(self, template: Template) -> None:
         """A template, and the images that only it had."""

@@ -10,7 +10,6 @@ import msgspec
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
-from belljar.api.clock_host import monotonic
 from belljar.server.errors import HTTP_STATUS, ApiError, RpcError
 
 JSON_MAX: Final = 16 << 20
@@ -130,7 +129,8 @@ class EventStream(Response):
         last: bytes | None = None
         if begun:
             await self._begin(send)
-        until = monotonic() + self.gathers
+        loop = asyncio.get_running_loop()
+        until = loop.time() + self.gathers
         step: asyncio.Future[Any] | None = None
         try:
             while last is None:
@@ -138,7 +138,7 @@ class EventStream(Response):
                     event = await anext(self._events, None)
                 else:
                     step = asyncio.ensure_future(anext(self._events, None))
-                    await asyncio.wait((step,), timeout=until - monotonic())
+                    await asyncio.wait((step,), timeout=until - loop.time())
                     if not step.done():
                         begun = True
                         await self._begin(send)

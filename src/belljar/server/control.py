@@ -13,7 +13,6 @@ from msgspec import Struct, field
 from starlette.requests import Request
 from starlette.responses import Response
 
-from belljar.api.clock_host import wall_time
 from belljar.api.errors import SandboxClosed, SandboxError, SnapshotError, printable
 from belljar.server.access import Access, Caller, request_number
 from belljar.server.connect import decode, read_body
@@ -114,7 +113,9 @@ class Control:
             if action:
                 subject = request.scope.get("belljar.log", {}).get("sandbox", "")
                 number = request_number(request)
-                self._service.database.audit(wall_time(), caller.tenant, caller.key, number, action, subject)
+                self._service.database.audit(
+                    self._service.clock.time(), caller.tenant, caller.key, number, action, subject
+                )
             return response
 
         return answer
@@ -151,7 +152,7 @@ class Control:
             raise ApiError(
                 400, "autoPauseMemory=false (filesystem-only auto-pause) cannot be combined with autoResume."
             )
-        now = round(wall_time(), 3)  # as clients are told, and may ask for
+        now = round(self._service.clock.time(), 3)  # as clients are told, and may ask for
         record = Record(
             new_id(),
             caller.tenant,
@@ -340,7 +341,7 @@ class Control:
             raise ApiError(400, "Invalid port")
         if not 0 < wish.seconds <= _LINK_SECONDS_MAX:
             raise ApiError(400, f"A link holds for 1 to {_LINK_SECONDS_MAX} seconds")
-        number, port, until = held.record.id, int(text), int(wall_time() + wish.seconds)
+        number, port, until = held.record.id, int(text), int(self._service.clock.time() + wish.seconds)
         token = f"{until}.{self._service.tokens.preview(number, port, str(until))}"
         base, domain = request.base_url, self.domain(request)
         path = f"{base}p/{number}/{port}/?belljar={token}"

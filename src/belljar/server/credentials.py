@@ -10,7 +10,6 @@ from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
-from belljar.api.clock_host import wall_time
 from belljar.server.access import Caller
 from belljar.server.assets_host import Credential
 from belljar.server.control import Control, page, reply, timestamp
@@ -64,7 +63,7 @@ class Credentials:
             raise ApiError(
                 400, "Invalid secret name: it takes letters, digits, - and _, at most 128, and not sec_ first"
             )
-        assets, now = self._service.assets, round(wall_time(), 3)
+        assets, now = self._service.assets, round(self._service.clock.time(), 3)
         if assets.credential(caller.tenant, wish.name) is not None:
             raise ApiError(409, f"There is a secret '{wish.name.lower()}' already")
         if len(assets.credentials(caller.tenant)) >= _PER_TENANT:
@@ -81,7 +80,7 @@ class Credentials:
         wish = await self._control.body(request, SecretUpdate)
         metadata = _check(wish.value, known.metadata if wish.metadata is None else wish.metadata)
         changed = msgspec.structs.replace(
-            known, version=known.version + 1, metadata=metadata, updated=round(wall_time(), 3)
+            known, version=known.version + 1, metadata=metadata, updated=round(self._service.clock.time(), 3)
         )
         self._service.put_secret(caller.tenant, changed, wish.value)
         return reply(_shown(changed))

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
-from belljar.api.clock_host import monotonic
+from belljar.abi.clock import Clock
 from belljar.server.errors import ApiError
 from belljar.server.keys_host import request_id
 from belljar.server.metrics import Metrics
@@ -24,15 +24,16 @@ _GIVEN_ID: Final = re.compile(rb"[A-Za-z0-9_-]{1,64}")
 class Guard:
     """ASGI middleware. The app's routes put their pattern into the scope, which is what metrics and logs name."""
 
-    def __init__(self, app: Any, metrics: Metrics) -> None:
+    def __init__(self, app: Any, metrics: Metrics, clock: Clock) -> None:
         self._app = app
         self._metrics = metrics
+        self._clock = clock
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "websocket":
             await self._socket(scope, receive, send)
             return
-        began = monotonic()
+        began = self._clock.monotonic()
         number = _request_number(scope["headers"])
         scope["belljar.request"] = number
         status = 0
@@ -43,7 +44,7 @@ class Guard:
             if message["type"] == "http.response.start":
                 status = message["status"]
                 message = {**message, "headers": [*message["headers"], *head]}
-                self._metrics.request_seconds.labels(_route(scope)).observe(monotonic() - began)
+                self._metrics.request_seconds.labels(_route(scope)).observe(self._clock.monotonic() - began)
             await send(message)
 
         try:
@@ -64,14 +65,14 @@ class Guard:
                     "method": _method(scope),
                     "route": _route(scope),
                     "status": status,
-                    "ms": round((monotonic() - began) * 1e3, 2),
+                    "ms": round((self._clock.monotonic() - began) * 1e3, 2),
                     **scope.get("belljar.log", {}),
                 },
             )
 
     async def _socket(self, scope: Any, receive: Any, send: Any) -> None:
         """A WebSocket: no more can be done about a failure than to close it."""
-        began, number = monotonic(), _request_number(scope["headers"])
+        began, number = self._clock.monotonic(), _request_number(scope["headers"])
         scope["belljar.request"] = number
         try:
             _check(scope)
@@ -81,7 +82,11 @@ class Guard:
         except Exception:
             log.exception("a WebSocket failed", extra={"request": number, "route": _route(scope)})
         finally:
-            fields = {"request": number, "route": _route(scope), "ms": round((monotonic() - began) * 1e3, 2)}
+            fields = {
+                "request": number,
+                "route": _route(scope),
+                "ms": round((self._clock.monotonic() - began) * 1e3, 2),
+            }
             log.info("websocket", extra={**fields, **scope.get("belljar.log", {})})
 
 

@@ -10,11 +10,11 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from belljar.abi.clock import Clock
 from belljar.api.async_interpreter import AsyncInterpreter
 from belljar.api.async_js import AsyncJsInterpreter
 from belljar.api.async_process import AsyncProcess, AsyncStream, AsyncTerminal
 from belljar.api.async_sandbox import AsyncSandbox
-from belljar.api.clock_host import monotonic, wall_time
 from belljar.api.command import DEVNULL, PIPE
 from belljar.api.errors import FileError, SandboxError
 from belljar.server.errors import RpcError, rpc_error
@@ -62,6 +62,7 @@ Log = deque[LogLine]
 class Patience(Struct, frozen=True):
     """How long a stream's client waits: for a sign of life, and at all."""
 
+    clock: Clock
     keepalive: float | None = None
     until: float | None = None
 
@@ -69,12 +70,13 @@ class Patience(Struct, frozen=True):
         """The next event of a queue, or a sign of life. RpcError when the client's time is over."""
         if not queue.empty():
             return queue.get_nowait()
-        left = None if self.until is None else self.until - monotonic()
+        left = None if self.until is None else self.until - self.clock.monotonic()
         waits = [seconds for seconds in (self.keepalive, left) if seconds is not None]
         try:
-            return await asyncio.wait_for(queue.get(), min(waits, default=None))
+            async with self.clock.timeout(min(waits, default=None)):
+                return await queue.get()
         except TimeoutError:
-            if self.until is not None and monotonic() >= self.until:
+            if self.until is not None and self.clock.monotonic() >= self.until:
                 raise RpcError("deadline_exceeded", "context deadline exceeded") from None
             return {"keepalive": {}}
 
@@ -83,8 +85,15 @@ class Job:
     """A process that a client started, for all clients that listen to it."""
 
     def __init__(
-        self, process: AsyncProcess[bytes], terminal: AsyncTerminal | None, config: Event, tag: str | None, stdin: bool
+        self,
+        process: AsyncProcess[bytes],
+        terminal: AsyncTerminal | None,
+        config: Event,
+        tag: str | None,
+        stdin: bool,
+        clock: Clock,
     ) -> None:
+        self.clock = clock
         self.process = process
         self.terminal = terminal
         self.config = config
@@ -93,7 +102,7 @@ class Job:
         self.end: Event | None = None
         self.ended = 0.0
         self._listeners: set[asyncio.Queue[Event]] = set()
-        self._deadline: asyncio.TimerHandle | None = None
+        self._deadline: asyncio.Task[None] | None = None
 
     @property
     def pid(self) -> int:
@@ -112,7 +121,11 @@ class Job:
 
     def end_after(self, seconds: float) -> None:
         """Kill it then."""
-        self._deadline = asyncio.get_running_loop().call_later(seconds, self.kill_now)
+        self._deadline = asyncio.create_task(self._kill_after(seconds))
+
+    async def _kill_after(self, seconds: float) -> None:
+        await self.clock.sleep(seconds)
+        self.kill_now()
 
     def kill_now(self) -> None:
         with suppress(SandboxError, OSError):
@@ -134,7 +147,7 @@ class Job:
         finally:
             if self._deadline is not None:
                 self._deadline.cancel()
-        self.ended = monotonic()
+        self.ended = self.clock.monotonic()
         self.end = end
         await self._tell({"end": end})
 
@@ -230,8 +243,9 @@ class Watcher:
 class Guest:
     """A sandbox that runs."""
 
-    def __init__(self, sandbox: AsyncSandbox, log: Log | None = None) -> None:
+    def __init__(self, sandbox: AsyncSandbox, clock: Clock, log: Log | None = None) -> None:
         self.sandbox = sandbox
+        self._clock = clock
         self._log: Log = deque(maxlen=1) if log is None else log
         self.jobs: dict[int, Job] = {}
         self.watchers: dict[str, Watcher] = {}
@@ -240,7 +254,7 @@ class Guest:
         self.busy = 0
         """Calls under way that are not streams; a pause waits for them."""
         self.streams = 0
-        self.used = self.kept = monotonic()
+        self.used = self.kept = clock.monotonic()
         """When it was last used, and last kept in the store."""
         self.samples: deque[Event] = deque(maxlen=720)
         self.sampled = 0.0
@@ -282,11 +296,11 @@ class Guest:
             process = terminal.process
         else:
             process = await self.sandbox.spawn(argv, env=env, cwd=cwd, stdin=PIPE if stdin else DEVNULL)
-        job = Job(process, terminal, config, tag, stdin)
+        job = Job(process, terminal, config, tag, stdin, self._clock)
         queue = job.listen()
         self.jobs[job.pid] = job
         shown = " ".join([config["cmd"], *config["args"]])[:_LINE_MAX]
-        self._log.append(LogLine(wall_time(), "process started", {"pid": str(job.pid), "command": shown}))
+        self._log.append(LogLine(self._clock.time(), "process started", {"pid": str(job.pid), "command": shown}))
         if timeout is not None:
             job.end_after(timeout)
         task = asyncio.ensure_future(self._run(job))
@@ -300,23 +314,24 @@ class Guest:
         argv, cwd = run_as(user, ["/bin/bash", "-l", "-c", start], cwd or HOME)
         job, queue = await self.spawn(config, argv, env={}, cwd=cwd, stdin=False, size=None, tag="start", timeout=None)
         job.leave(queue)
-        until = monotonic() + _READY_SECONDS
+        until = self._clock.monotonic() + _READY_SECONDS
         while ready:
-            left = until - monotonic()
+            left = until - self._clock.monotonic()
             if left <= 0 or (await self.sandbox.exec(["/bin/bash", "-c", ready], timeout=left)).exit_code == 0:
                 break
-            await asyncio.sleep(_READY_LOOK)
+            await self._clock.sleep(_READY_LOOK)
         if ready and left <= 0:
             raise SandboxError(f"the start command was not ready within {_READY_SECONDS:g} s: {ready[:200]}")
 
     async def _run(self, job: Job) -> None:
         await job.pump()
         status = str((job.end or {}).get("status", "lost"))
-        self._log.append(LogLine(wall_time(), "process ended", {"pid": str(job.pid), "status": status}))
+        self._log.append(LogLine(self._clock.time(), "process ended", {"pid": str(job.pid), "status": status}))
         if self.jobs.get(job.pid) is job:
             del self.jobs[job.pid]
         self._ended.append(job)
-        while self._ended and (len(self._ended) > _ENDED_KEPT or self._ended[0].ended < monotonic() - _ENDED_SECONDS):
+        oldest = self._clock.monotonic() - _ENDED_SECONDS
+        while self._ended and (len(self._ended) > _ENDED_KEPT or self._ended[0].ended < oldest):
             self._ended.popleft()
 
     def find(self, pid: int | None, tag: str | None, *, ended: bool = False) -> Job:
@@ -334,7 +349,7 @@ class Guest:
             raise RpcError("unimplemented", "invalid input type <nil>")
         if ended:
             for job in reversed(self._ended):
-                if job.ended >= monotonic() - _ENDED_SECONDS and (
+                if job.ended >= self._clock.monotonic() - _ENDED_SECONDS and (
                     job.pid == pid or (tag is not None and job.tag == tag)
                 ):
                     return job

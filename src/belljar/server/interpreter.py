@@ -12,9 +12,9 @@ from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
+from belljar.abi.clock import Clock
 from belljar.api.async_interpreter import AsyncInterpreter
 from belljar.api.async_js import AsyncJsInterpreter
-from belljar.api.clock_host import wall_time
 from belljar.api.errors import SandboxClosed, SandboxError, printable
 from belljar.api.runs import Output, RunResult
 from belljar.server.access import CODE_PORT, Access
@@ -121,13 +121,13 @@ class CodeInterpreter:
                         raise ConnectionError("the sandbox ended during the run")
                     yield event
             finally:
-                await _stop(task, context, queue)
+                await _stop(task, context, queue, self._service.clock)
 
     async def _run(self, guest: Guest, context: Context, wish: Execute, queue: asyncio.Queue[Event | None]) -> None:
         def teller(kind: str) -> Any:
             async def tell(data: bytes) -> None:
                 text = data.decode("utf-8", "replace")
-                await queue.put({"type": kind, "text": text, "timestamp": round(wall_time() * 1e9)})
+                await queue.put({"type": kind, "text": text, "timestamp": round(self._service.clock.time() * 1e9)})
 
             return tell
 
@@ -217,7 +217,7 @@ def _context(guest: Guest, number: str) -> Context:
     return context
 
 
-async def _stop(task: asyncio.Task[None], context: Context, queue: asyncio.Queue[Event | None]) -> None:
+async def _stop(task: asyncio.Task[None], context: Context, queue: asyncio.Queue[Event | None], clock: Clock) -> None:
     """End a run whose client has gone: as ^C does, so that the variables stay; if that does not help, by force."""
     if task.done():
         return
@@ -232,7 +232,7 @@ async def _stop(task: asyncio.Task[None], context: Context, queue: asyncio.Queue
                     queue.get_nowait()
                 if task.done():
                     return
-                await asyncio.sleep(0.02)
+                await clock.sleep(0.02)
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import hmac
 import secrets
 from base64 import b64encode, urlsafe_b64encode
+from collections.abc import Callable
 from hashlib import sha256
 from typing import Final
 from uuid import uuid4
 
-from belljar.api.clock_host import wall_time
+from belljar.abi.clock import Clock
+from belljar.abi.clock_host import HostClock
 from belljar.server.database_host import Database, Key
 
 PREFIX: Final = "bj_"
@@ -21,17 +23,17 @@ READ_ONLY: Final = "read"
 changes nothing, and gets no tokens."""
 
 
-def _letters(count: int) -> str:
-    number, found = secrets.randbelow(len(_LETTERS) ** count), ""  # one system call, not one for each letter
+def _letters(count: int, randbelow: Callable[[int], int]) -> str:
+    number, found = randbelow(len(_LETTERS) ** count), ""  # one system call, not one for each letter
     for _ in range(count):
         number, place = divmod(number, len(_LETTERS))
         found += _LETTERS[place]
     return found
 
 
-def new_id() -> str:
+def new_id(randbelow: Callable[[int], int] = secrets.randbelow) -> str:
     """A name for a sandbox or a snapshot that nobody can guess."""
-    return "i" + _letters(24)
+    return "i" + _letters(24, randbelow)
 
 
 def build_id() -> str:
@@ -48,10 +50,18 @@ def session_token() -> str:
     return secrets.token_urlsafe(32)
 
 
-def create_key(database: Database, tenant: str, name: str, scope: str = "tenant") -> str:
+def create_key(
+    database: Database,
+    tenant: str,
+    name: str,
+    scope: str = "tenant",
+    *,
+    clock: Clock | None = None,
+    randbelow: Callable[[int], int] = secrets.randbelow,
+) -> str:
     """Make a key, and its tenant if there is none; gives the key, which is kept nowhere."""
-    number, now = _letters(_ID), wall_time()
-    text = PREFIX + number + _letters(32)
+    number, now = _letters(_ID, randbelow), (clock or HostClock()).time()
+    text = PREFIX + number + _letters(32, randbelow)
     database.add_tenant(tenant, now)
     database.add_key(Key(number, tenant, hash_of(text), name, scope, now, None))
     return text

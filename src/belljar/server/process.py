@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncGenerator, Callable
 from posixpath import normpath
 from typing import Any, Final
@@ -10,8 +9,8 @@ from typing import Any, Final
 from msgspec import Struct
 from starlette.requests import Request
 
+from belljar.abi.clock import Clock
 from belljar.abi.errno import ENOENT, ENOTDIR
-from belljar.api.clock_host import monotonic
 from belljar.api.errors import FileError
 from belljar.server.connect import read_message, read_single, read_stream
 from belljar.server.errors import RpcError
@@ -97,11 +96,12 @@ def timeout_of(request: Request) -> float | None:
     return int(text) / 1e3 or None
 
 
-def patience_of(request: Request) -> Patience:
+def patience_of(request: Request, clock: Clock) -> Patience:
     """How long the client of a stream waits. RpcError."""
     text, seconds = request.headers.get("keepalive-ping-interval", ""), timeout_of(request)
     wanted = text.isascii() and text.isdigit() and 0 < len(text) < 6 and int(text) > 0
-    return Patience(float(text) if wanted else None, None if seconds is None else monotonic() + seconds)
+    until = None if seconds is None else clock.monotonic() + seconds
+    return Patience(clock, float(text) if wanted else None, until)
 
 
 def _find(guest: Guest, selector: Selector, *, ended: bool = False) -> Job:
@@ -175,7 +175,7 @@ async def _write(job: Job, given: Input) -> None:
     if not job.stdin and job.terminal is None:
         raise RpcError("internal", "error writing to stdin: stdin not enabled or closed")
     try:
-        async with asyncio.timeout(_INPUT_SECONDS):
+        async with job.clock.timeout(_INPUT_SECONDS):
             await job.process.stdin.send(data)
     except TimeoutError:
         raise RpcError("deadline_exceeded", "the process does not read its input") from None

@@ -20,7 +20,6 @@ from belljar.abi.base import AGENT_NAME, WORKSPACE
 from belljar.abi.limits import Limits
 from belljar.abi.wire import WireError
 from belljar.api.async_sandbox import AsyncSandbox
-from belljar.api.clock_host import monotonic, wall_time
 from belljar.api.core import Conversation
 from belljar.api.errors import (
     EndedError,
@@ -55,6 +54,7 @@ class Remote:
 
     def __init__(self, service: Service, access: Access) -> None:
         self._service = service
+        self.clock = service.clock
         self._access = access
         self._sessions: dict[str, RemoteSession] = {}
         self._branches: dict[str, asyncio.Future[RemoteSession]] = {}
@@ -75,7 +75,7 @@ class Remote:
         await websocket.accept()
         number = request_number(websocket)
         try:
-            async with asyncio.timeout(_HELLO_SECONDS):
+            async with self.clock.timeout(_HELLO_SECONDS):
                 hello = decode_hello(await websocket.receive_bytes())
             session, welcome = await self._welcome(caller, hello)
         except (WebSocketDisconnect, TimeoutError):
@@ -171,7 +171,7 @@ class Remote:
             raise ValueError("the seconds that a sandbox is kept are a number")
         service.check_timeout(hello.timeout)
         limits = _limits(hello.limits).narrowed(service.config.limits)
-        now = round(wall_time(), 3)
+        now = round(self.clock.time(), 3)
         record = Record(
             new_id(),
             caller.tenant,
@@ -196,7 +196,7 @@ class Remote:
             }
         )
         held = await service.create(record, hello.env, given)
-        service.database.audit(wall_time(), caller.tenant, caller.key, "", "create", record.id)
+        service.database.audit(self.clock.time(), caller.tenant, caller.key, "", "create", record.id)
         assert held.guest is not None
         return self._begin(held, held.guest)
 
@@ -304,8 +304,8 @@ class Remote:
     async def _watch(self) -> None:
         """Keep the sandboxes of clients that are there, and end the sessions of those that are gone."""
         while True:
-            await asyncio.sleep(_TICK)
-            now, at = monotonic(), wall_time()
+            await self.clock.sleep(_TICK)
+            now, at = self.clock.monotonic(), self.clock.time()
             for session in list(self._sessions.values()):
                 held = session.held
                 held.record.end_at = max(held.record.end_at, at + held.record.timeout)
@@ -318,7 +318,7 @@ class Remote:
     def _abandon(self, held: Held) -> None:
         """A sandbox's last client is gone, and has not said that it should go on."""
         log.info("a sandbox's client is gone", extra=held.describe())
-        held.record.end_at, held.deadline = wall_time(), monotonic()  # the clock pauses or ends it
+        held.record.end_at, held.deadline = self.clock.time(), self.clock.monotonic()  # the clock pauses or ends it
 
 
 class _Early:

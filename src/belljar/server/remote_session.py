@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Final
 from belljar.abi.wire import Ready, WireError
 from belljar.abi.wire import encode as encode_frame
 from belljar.api.async_link_host import AsyncLink
-from belljar.api.clock_host import monotonic
 from belljar.api.errors import EndedError, InfrastructureError, SandboxClosed, SandboxError
 from belljar.api.js_core import OwnProcesses
 from belljar.api.settings import Settings
@@ -128,6 +127,7 @@ class RemoteSession:
         join: Callable[[RemoteSession], Member],
     ) -> None:
         self.remote = remote
+        self._clock = remote.clock
         self.token = new_token()
         self.held = held
         self.guest = guest
@@ -138,7 +138,7 @@ class RemoteSession:
         self.voice = Voice(self)
         self.mux.add(0, self.voice)
         self.member = join(self)
-        self.lost: float | None = monotonic()
+        self.lost: float | None = self._clock.monotonic()
         """Since when there is no connection."""
         self.over = False
         self._connection: asyncio.Task[Any] | None = None
@@ -165,12 +165,12 @@ class RemoteSession:
         except WireError as error:
             log.warning("a client broke the protocol: %s", error, extra=self.held.describe())
             self.finish("infrastructure", f"the client broke the protocol: {error}")
-            async with asyncio.timeout(_LAST_SECONDS):
+            async with self._clock.timeout(_LAST_SECONDS):
                 while (data := self.mux.session.next()) is not None:
                     await send(data)
         finally:
             if self._connection is me:
-                self._connection, self.lost = None, monotonic()
+                self._connection, self.lost = None, self._clock.monotonic()
 
     def take_over(self) -> None:
         """Another connection of the same client comes: end the one there is, which may be half open."""
@@ -336,7 +336,7 @@ class RemoteSession:
             return
         self.over = True
         self.guest.streams -= 1
-        self.guest.used = monotonic()
+        self.guest.used = self._clock.monotonic()
         self.remote.forget(self)
         self._relay.leave(self.member)
         close_descriptors(self.member.unused())
@@ -348,9 +348,9 @@ class RemoteSession:
         processes, self._processes = self._processes, {}
         for process in processes.values():
             await asyncio.to_thread(process.kill)
-        until = monotonic() + _LAST_SECONDS
-        while self._connection is not None and monotonic() < until:
-            await asyncio.sleep(0.01)
+        until = self._clock.monotonic() + _LAST_SECONDS
+        while self._connection is not None and self._clock.monotonic() < until:
+            await self._clock.sleep(0.01)
         if self._connection is not None:
             self._connection.cancel()
         self.mux.close()

@@ -13,6 +13,8 @@ from typing import Any, Final
 
 import uvicorn
 
+from belljar.abi.clock import Clock
+from belljar.abi.clock_host import HostClock
 from belljar.api.errors import SandboxError
 from belljar.server import logs_host
 from belljar.server.app import make_app
@@ -75,13 +77,13 @@ def serve(config: Config, announce: Callable[[str, str | None, str | None], None
     """Serve until a signal. `announce` is told the URL, the first key if it was made now, and a token that signs in to
     the console once. SandboxError.
     """
-    database = Database(config.data)
+    database, clock = Database(config.data), HostClock()
     try:
         database.claim()
         check_safe(config, database)
         key = None
         if not database.list_keys():
-            key = create_key(database, FIRST_TENANT, "first", "operator")
+            key = create_key(database, FIRST_TENANT, "first", "operator", clock=clock)
         store = None if config.store is None else open_store(config.store)
         if store is None and database.needs_store():
             raise CannotServe(f"{config.data} knows of paused sandboxes or snapshots: give the --store they are in")
@@ -90,9 +92,9 @@ def serve(config: Config, announce: Callable[[str, str | None, str | None], None
         url = f"{'https' if config.tls_cert else 'http'}://{shown}:{listener.getsockname()[1]}"
         logs_host.set_up(config.log)
         _raise_open_files()
-        sessions = Sessions(database)
+        sessions = Sessions(database, clock)
         token = _invite(sessions, database)
-        asyncio.run(_serve(config, database, store, sessions, listener, lambda: announce(url, key, token)))
+        asyncio.run(_serve(config, database, store, clock, sessions, listener, lambda: announce(url, key, token)))
     finally:
         database.close()
     return 0
@@ -127,11 +129,12 @@ async def _serve(
     config: Config,
     database: Database,
     store: Any,
+    clock: Clock,
     sessions: Sessions,
     listener: socket.socket,
     announce: Callable[[], None],
 ) -> None:
-    service = Service(config, database, store, Metrics())
+    service = Service(config, database, store, Metrics(), clock)
     await service.start()
     server = uvicorn.Server(
         uvicorn.Config(

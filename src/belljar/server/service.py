@@ -11,8 +11,8 @@ from typing import Any, Final
 
 import msgspec
 
+from belljar.abi.clock import Clock
 from belljar.api.async_sandbox import AsyncSandbox
-from belljar.api.clock_host import monotonic, wall_time
 from belljar.api.errors import ImageError, SandboxClosed, SandboxError, SnapshotError
 from belljar.api.mounts import Mount
 from belljar.api.snapshot import Snapshot
@@ -53,16 +53,17 @@ _LABEL: Final = "server/"
 
 
 class Service:
-    def __init__(self, config: Config, database: Database, store: Store | None, metrics: Metrics) -> None:
+    def __init__(self, config: Config, database: Database, store: Store | None, metrics: Metrics, clock: Clock) -> None:
         self.config = config
         self.database = database
         self.store = store
         self.metrics = metrics
+        self.clock = clock
         self.assets = Assets(database)
         self.volumes = VolumeDirectories(None if config.data is None else f"{config.data}.volumes")
         self.at_close: list[Callable[[], Awaitable[None]]] = []
         self._secrets = self.assets.secret_values()
-        self.uploads = Uploads(None if config.data is None else f"{config.data}.uploads")
+        self.uploads = Uploads(None if config.data is None else f"{config.data}.uploads", clock)
         self.tokens = Tokens(database.secret("tokens"))
         self.held: dict[str, Held] = {}
         self.draining = False
@@ -71,7 +72,7 @@ class Service:
         self._streams: Counter[str] = Counter()
         self._execs: dict[str, Rate] = {}
         self._quotas: dict[str, tuple[float, Quota]] = {}
-        self.meter = Meter(self.quota, database)
+        self.meter = Meter(self.quota, database, clock)
         self._starts = asyncio.Semaphore(config.starts)
         self._tenant_starts: dict[str, asyncio.Semaphore] = {}
         self._once: dict[tuple[str, str], asyncio.Future[Held]] = {}
@@ -87,7 +88,7 @@ class Service:
 
     def _recover(self) -> None:
         """Paused sandboxes stay. Those that ran when the server ended go on from their last pause or checkpoint."""
-        self.assets.stop_builds(wall_time(), "the server ended during the build")
+        self.assets.stop_builds(self.clock.time(), "the server ended during the build")
         for state, text in self.database.sandboxes():
             record = msgspec.json.decode(text, type=Record)
             if state != "paused":
@@ -133,10 +134,10 @@ class Service:
         running = [held for held in self.held.values() if held.state != "paused"]
         if running:
             log.info("draining", extra={"sandboxes": len(running)})
-            await asyncio.wait(
-                [asyncio.ensure_future(self._expire(held, leaving=True)) for held in running],
-                timeout=self.config.drain_seconds,
-            )
+            leaving = [asyncio.ensure_future(self._expire(held, leaving=True)) for held in running]
+            with suppress(TimeoutError):
+                async with self.clock.timeout(self.config.drain_seconds):
+                    await asyncio.wait(leaving)
 
     async def close(self) -> None:
         for task in list(self._tasks):
@@ -160,10 +161,10 @@ class Service:
     # The clock.
 
     async def _watch_clock(self) -> None:
-        flushed = sampled = monotonic()
+        flushed = sampled = self.clock.monotonic()
         while True:
-            await asyncio.sleep(_TICK)
-            now = monotonic()
+            await self.clock.sleep(_TICK)
+            now = self.clock.monotonic()
             for held in list(self.held.values()):
                 if held.state != "running" or held.lock.locked() or held.guest is None:
                     continue
@@ -205,7 +206,7 @@ class Service:
         async with held.lock:
             if held.guest is not guest:
                 return
-            guest.kept = monotonic()
+            guest.kept = self.clock.monotonic()
             try:
                 taken = await guest.sandbox.snapshot(_LABEL + held.record.id, self.store)
             except SandboxError as error:
@@ -234,7 +235,7 @@ class Service:
                     await self._end(held)
                     self.metrics.timeouts.labels("kill").inc()
         except Exception:
-            held.record.end_at, held.deadline = wall_time() + _RETRY, monotonic() + _RETRY
+            held.record.end_at, held.deadline = self.clock.time() + _RETRY, self.clock.monotonic() + _RETRY
             log.exception("a sandbox could not be paused at its timeout", extra=held.describe())
 
     def count(self, tenant: str, name: str, amount: float) -> None:
@@ -246,11 +247,11 @@ class Service:
     def quota(self, tenant: str) -> Quota:
         """The tenant's, read from the file again every few seconds."""
         at, quota = self._quotas.get(tenant, (0.0, self.config.quota))
-        if not at or monotonic() - at > _QUOTA_SECONDS:
+        if not at or self.clock.monotonic() - at > _QUOTA_SECONDS:
             given = msgspec.json.decode(self.database.quota(tenant), type=dict[str, int])
             usual = {name: getattr(self.config.quota, name) for name in Quota.__dataclass_fields__}
             quota = Quota(**{name: given.get(name, value) for name, value in usual.items()})
-            self._quotas[tenant] = monotonic(), quota
+            self._quotas[tenant] = self.clock.monotonic(), quota
         return quota
 
     def charge_exec(self, tenant: str) -> None:
@@ -258,8 +259,8 @@ class Service:
         quota = self.quota(tenant)
         rate = self._execs.get(tenant)
         if rate is None or rate.per_second != quota.execs_per_minute / 60:
-            rate = self._execs[tenant] = Rate(quota.execs_per_minute / 60, monotonic(), burst=60.0)
-        if not rate.take(monotonic()):
+            rate = self._execs[tenant] = Rate(quota.execs_per_minute / 60, self.clock.monotonic(), burst=60.0)
+        if not rate.take(self.clock.monotonic()):
             raise RpcError("resource_exhausted", f"more than {quota.execs_per_minute} commands a minute")
         if (why := self.meter.refusal(tenant)) is not None:
             raise RpcError("resource_exhausted", why)
@@ -283,7 +284,7 @@ class Service:
         finally:
             self._streams[tenant] -= 1
             guest.streams -= 1
-            guest.used = monotonic()
+            guest.used = self.clock.monotonic()
 
     def _check_room(self, tenant: str, count: int = 1) -> None:
         if (why := self.meter.refusal(tenant)) is not None:
@@ -349,10 +350,10 @@ class Service:
         held = Held(record, "running", self._egress(record.tenant, record.wanted))
         row = self._snapshot_row(record.tenant, record.template)
         async with self._room(record.tenant):
-            began = monotonic()
+            began = self.clock.monotonic()
             sandbox = await self._make(held, row, env, given or {})
             await self._started(held, sandbox)
-            self.metrics.start_seconds.observe(monotonic() - began)
+            self.metrics.start_seconds.observe(self.clock.monotonic() - began)
         return held
 
     async def _make(
@@ -370,7 +371,7 @@ class Service:
                 record = held.record
                 record.template, record.start, record.ready = build.template, build.start, build.ready
                 record.user, record.cwd = build.user or USER, build.cwd
-                self.assets.count_spawn(build.template, wall_time())
+                self.assets.count_spawn(build.template, self.clock.time())
             else:
                 image = await asyncio.to_thread(self._image, held.record.template)
             if not held.record.remote:
@@ -465,9 +466,9 @@ class Service:
             held.state = before
             await sandbox.close()
             raise
-        held.guest = Guest(sandbox, held.log)
-        held.deadline = monotonic() + record.end_at - wall_time()
-        held.log.append(LogLine(wall_time(), "sandbox resumed" if before == "paused" else "sandbox started"))
+        held.guest = Guest(sandbox, self.clock, held.log)
+        held.deadline = self.clock.monotonic() + record.end_at - self.clock.time()
+        held.log.append(LogLine(self.clock.time(), "sandbox resumed" if before == "paused" else "sandbox started"))
         self.held[record.id] = held
         self.metrics.starts.inc()
         if record.start:
@@ -485,9 +486,9 @@ class Service:
     def set_timeout(self, held: Held, seconds: float, *, only_longer: bool = False) -> None:
         """Have it end so many seconds from now. ApiError."""
         self.check_timeout(seconds)
-        end = monotonic() + seconds
+        end = self.clock.monotonic() + seconds
         if not only_longer or end > held.deadline or held.guest is None:
-            held.record.end_at, held.deadline = wall_time() + seconds, end
+            held.record.end_at, held.deadline = self.clock.time() + seconds, end
             held.record.timeout = seconds
             self._put(held)
 
@@ -529,15 +530,15 @@ class Service:
         held.guest = None
         await guest.close()
         self.metrics.pauses.inc()
-        held.log.append(LogLine(wall_time(), "sandbox paused"))
+        held.log.append(LogLine(self.clock.time(), "sandbox paused"))
         await self.release(before)
         await self._release_checkpoint(held)
 
     async def _quiet(self, guest: Guest) -> None:
         """Wait for calls under way, so that none is acknowledged whose work is not kept."""
-        until = monotonic() + _QUIET
-        while guest.busy and monotonic() < until:
-            await asyncio.sleep(0.01)
+        until = self.clock.monotonic() + _QUIET
+        while guest.busy and self.clock.monotonic() < until:
+            await self.clock.sleep(0.01)
 
     async def resume(self, held: Held, seconds: float | None = None) -> None:
         """Go on with a paused sandbox; nothing if it runs. ApiError, SandboxError."""
@@ -549,7 +550,7 @@ class Service:
             assert held.record.ref is not None
             async with self._room(held.record.tenant):
                 sandbox = await AsyncSandbox.restore(held.record.ref, self.store, **await self._options(held))
-                held.record.end_at = wall_time() + (held.record.timeout if seconds is None else seconds)
+                held.record.end_at = self.clock.time() + (held.record.timeout if seconds is None else seconds)
                 await self._started(held, sandbox)
                 self.metrics.resumes.inc()
 
@@ -594,7 +595,7 @@ class Service:
         async with self._room(held.record.tenant, count), self.use(held) as guest:
             made = await (guest.sandbox.fork(count) if make is None else make(guest.sandbox))
             branches = [made] if isinstance(made, AsyncSandbox) else made
-            now = round(wall_time(), 3)
+            now = round(self.clock.time(), 3)
             forks: list[Held] = []
             try:
                 for branch in branches:
@@ -626,7 +627,7 @@ class Service:
             raise ApiError(409, f"There is a template '{name}' already")
         async with self.use(held) as guest:
             taken = await guest.sandbox.snapshot(store=self.store)
-        row = SnapshotRow(new_id(), tenant, held.record.id, name, taken.ref, held.record.template, wall_time())
+        row = SnapshotRow(new_id(), tenant, held.record.id, name, taken.ref, held.record.template, self.clock.time())
         self.database.add_snapshot(row)
         return row
 
@@ -646,12 +647,12 @@ class Service:
         if held.state != "running" or guest is None:
             raise SandboxGone(held.record.id)
         guest.busy += 1
-        guest.used = monotonic()
+        guest.used = self.clock.monotonic()
         try:
             yield guest
         finally:
             guest.busy -= 1
-            guest.used = monotonic()
+            guest.used = self.clock.monotonic()
 
     async def sample(self, held: Held) -> list[dict[str, Any]]:
         """Measurements of the sandbox, the newest last; one is made if the last is old."""

@@ -10,7 +10,6 @@ from msgspec import Struct, field
 from starlette.requests import Request
 from starlette.responses import Response
 
-from belljar.api.clock_host import wall_time
 from belljar.server.access import Access, Caller
 from belljar.server.assets_host import DEFAULT_TAG, Build, Tag, Template
 from belljar.server.builds import Builds, Line
@@ -104,7 +103,7 @@ class Templates:
             raise ApiError(409, f"There is a snapshot '{name}' already")
         if self._service.store is None:
             raise ApiError(400, "This server keeps no templates: start it with --store")
-        assets, now = self._service.assets, round(wall_time(), 3)
+        assets, now = self._service.assets, round(self._service.clock.time(), 3)
         template = assets.template(caller.tenant, name)
         if template is None:
             self._service.check_kept(caller.tenant)
@@ -127,7 +126,7 @@ class Templates:
         template, number = self._find(caller, request.path_params["name"]), request.path_params["hash"]
         if not is_hash(number):
             raise ApiError(400, "Invalid hash of files")
-        until = int(wall_time()) + _UPLOAD_SECONDS
+        until = int(self._service.clock.time()) + _UPLOAD_SECONDS
         token = self._service.tokens.link("upload", caller.tenant, number, str(until))
         url = f"{request.base_url}uploads/{template.id}/{number}?until={until}&token={token}"
         return reply({"present": self._uploads.find(caller.tenant, number) is not None, "url": url}, 201)
@@ -274,7 +273,7 @@ class Templates:
         if build is None:
             raise ApiError(404, f"tag '{(tag or DEFAULT_TAG)[:128]}' does not exist for template '{name[:128]}'")
         for each in wish.tags:
-            self._service.assets.put_tag(template.id, Tag(each, build.id, wall_time()))
+            self._service.assets.put_tag(template.id, Tag(each, build.id, self._service.clock.time()))
         return reply({"buildID": build.id, "tags": wish.tags}, 201)
 
     async def remove_tags(self, request: Request, caller: Caller) -> Response:

@@ -6,12 +6,13 @@ import os
 import re
 import shutil
 import tempfile
-import time
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import Final
+
+from belljar.abi.clock import Clock
 
 _HASH: Final = re.compile(r"[0-9a-f]{16,128}")
 _KEPT_SECONDS: Final = 86400.0
@@ -22,8 +23,9 @@ def is_hash(text: str) -> bool:
 
 
 class Uploads:
-    def __init__(self, directory: str | None) -> None:
+    def __init__(self, directory: str | None, clock: Clock) -> None:
         """`directory` None: one that goes with this object."""
+        self._clock = clock
         self._own = None if directory is not None else tempfile.mkdtemp(prefix="belljar-uploads-")
         self._directory = Path(directory if directory is not None else self._own or "")
 
@@ -39,7 +41,7 @@ class Uploads:
         place = self._place(tenant, number) if is_hash(number) else None
         if place is None or not place.is_file():
             return None
-        os.utime(place)
+        self._touch(place)
         return str(place)
 
     def size(self, tenant: str) -> int:
@@ -56,13 +58,18 @@ class Uploads:
             with os.fdopen(descriptor, "wb") as file:
                 async for piece in body:
                     file.write(piece)
+            self._touch(name)
             os.replace(name, place)
         except BaseException:
             os.unlink(name)
             raise
 
+    def _touch(self, path: str | Path) -> None:
+        now = self._clock.time()
+        os.utime(path, (now, now))
+
     def _forget_old(self, directory: Path) -> None:
         for path in directory.iterdir():
             with suppress(OSError):
-                if path.stat().st_mtime < time.time() - _KEPT_SECONDS:
+                if path.stat().st_mtime < self._clock.time() - _KEPT_SECONDS:
                     path.unlink()

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any, Final
 
-from belljar.api.clock_host import monotonic, wall_time
+from belljar.abi.clock import Clock
 from belljar.api.errors import SandboxError
 from belljar.server.config import Quota
 from belljar.server.database_host import Database
@@ -22,9 +21,10 @@ _TOLD: Final = {"cpu": "cpu_seconds", "network_bytes_in": "network_in", "network
 
 
 class Meter:
-    def __init__(self, quota: Callable[[str], Quota], database: Database) -> None:
+    def __init__(self, quota: Callable[[str], Quota], database: Database, clock: Clock) -> None:
         self._quota = quota
         self._database = database
+        self._clock = clock
         self._pending: Counter[tuple[str, int, str]] = Counter()
         self._hour: Counter[tuple[str, str]] = Counter()
         """Amounts of the present hour, by tenant and name."""
@@ -36,7 +36,7 @@ class Meter:
 
     def _turn(self) -> int:
         """The present hour; what was counted for the last one is of no more interest."""
-        hour = int(wall_time()) // _HOUR
+        hour = int(self._clock.time()) // _HOUR
         if hour != self._now:
             self._now = hour
             self._hour.clear()
@@ -82,7 +82,7 @@ class Meter:
             if guest is not None and held.state == "running" and (guest.jobs or guest.streams or _is_stale(guest)):
                 with suppress(SandboxError):
                     await self.sample(held, guest)
-                await asyncio.sleep(0)
+                await self._clock.sleep(0)
         memory: Counter[str] = Counter()
         disk: Counter[str] = Counter()
         for held in all_held:
@@ -103,10 +103,10 @@ class Meter:
     async def sample(self, held: Held, guest: Guest) -> None:
         """Measure a sandbox, unless that was done a moment ago. SandboxError."""
         last = guest.samples[-1] if guest.samples else {}
-        if last and monotonic() - guest.sampled < _FRESH:
+        if last and self._clock.monotonic() - guest.sampled < _FRESH:
             return
-        guest.sampled = monotonic()
-        found: dict[str, Any] = {"at": wall_time(), **await guest.sandbox.stats()}
+        guest.sampled = self._clock.monotonic()
+        found: dict[str, Any] = {"at": self._clock.time(), **await guest.sandbox.stats()}
         for name, told in _TOLD.items():
             if (growth := found.get(name, 0) - last.get(name, 0)) > 0:
                 self.count(held.record.tenant, told, growth)

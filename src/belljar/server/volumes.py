@@ -15,7 +15,6 @@ from starlette.responses import Response
 
 from belljar.abi.errno import EEXIST, ENOTDIR
 from belljar.api.async_sandbox import AsyncSandbox
-from belljar.api.clock_host import monotonic, wall_time
 from belljar.api.errors import FileError, SandboxError, printable
 from belljar.api.results import Entry
 from belljar.server.access import Access, Caller
@@ -50,10 +49,10 @@ class Metadata(Struct):
 class Keeper:
     """A sandbox that has nothing but one volume: what is done to the volume's files is done inside it."""
 
-    def __init__(self, sandbox: AsyncSandbox) -> None:
+    def __init__(self, sandbox: AsyncSandbox, used: float) -> None:
         self.sandbox = sandbox
         self.busy = 0
-        self.used = monotonic()
+        self.used = used
 
 
 class Volumes:
@@ -98,7 +97,7 @@ class Volumes:
         self._service.check_kept(caller.tenant)
         if any(volume.name == wish.name for volume in self._service.assets.volumes(caller.tenant)):
             raise ApiError(409, f"There is a volume '{wish.name}' already")
-        volume = Volume(new_id(), caller.tenant, wish.name, wall_time())
+        volume = Volume(new_id(), caller.tenant, wish.name, self._service.clock.time())
         self._service.volumes.create(volume.id)
         self._service.assets.add_volume(volume)
         return reply(self._shown(volume), 201)
@@ -168,18 +167,18 @@ class Volumes:
                     raise ApiError(429, "Too many volumes are being used: try again in a moment", {"Retry-After": "5"})
                 mount = await self._service.mount_volume(volume)
                 sandbox = await AsyncSandbox(mounts={_AT: mount}, limits=self._service.config.limits).start()
-                keeper = self._keepers[volume.id] = Keeper(sandbox)
+                keeper = self._keepers[volume.id] = Keeper(sandbox, self._service.clock.monotonic())
                 self._service.background(self._close_idle(volume.id, keeper))
             keeper.busy += 1
         try:
             yield keeper.sandbox
         finally:
             keeper.busy -= 1
-            keeper.used = monotonic()
+            keeper.used = self._service.clock.monotonic()
 
     async def _close_idle(self, number: str, keeper: Keeper) -> None:
-        while keeper.busy or monotonic() - keeper.used < _IDLE:
-            await asyncio.sleep(_IDLE / 10)
+        while keeper.busy or self._service.clock.monotonic() - keeper.used < _IDLE:
+            await self._service.clock.sleep(_IDLE / 10)
         if self._keepers.get(number) is keeper:
             del self._keepers[number]
         await keeper.sandbox.close()

@@ -8,7 +8,7 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 
 from belljar.server.console.terminal import KEPT
-from tests.server.console.client import Page
+from tests.server.console.client import API, Page
 from tests.server.serving import Server
 
 
@@ -40,10 +40,15 @@ def test_a_size_that_is_none_is_bounded(page: Page, sandbox: str, size: list[int
 
 def test_it_goes_on_without_a_client_and_nothing_is_lost_or_doubled(page: Page, sandbox: str) -> None:
     first = page.terminal(sandbox)
-    first.type("for i in $(seq 40); do echo line-$i.; sleep 0.05; done; echo en''d\n")
+    wait = "until test -e alone; do sleep 0.02; done"
+    first.type(f"for i in $(seq 40); do echo line-$i.; test $i = 3 && {wait}; done; touch over; echo en''d\n")
     first.until("line-3.")
     first.close()
-    time.sleep(1.0)
+    page.write(sandbox, "/home/user/alone", b"")
+    end = time.monotonic() + 60
+    while page.client.get(f"{API}/sandboxes/{sandbox}/file", params={"path": "/home/user/over"}).status_code != 200:
+        assert time.monotonic() < end
+        time.sleep(0.05)
     second = page.terminal(sandbox, terminal=first.hello["terminal"], **{"from": first.offset})
     assert second.hello["terminal"] == first.hello["terminal"]
     assert second.offset == first.offset

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from starlette.requests import HTTPConnection, Request
 
-from belljar.api.clock_host import wall_time
+from belljar.abi.clock import Clock
 from belljar.server.access import ENVD_PORT, Access, note
 from belljar.server.database_host import Database, Key
 from belljar.server.errors import ApiError, unauthorized
@@ -26,20 +26,21 @@ _SAFE: Final = ("GET", "HEAD")
 class Sessions:
     """Sessions outlive the server, and end with their key. Only hashes of their tokens are kept."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, clock: Clock) -> None:
         self._database = database
+        self._clock = clock
         self._invitations: dict[bytes, tuple[str, float]] = {}
         # Cookies are shared by all servers of a machine, whatever their port: each has a name of its own.
         self.cookie: Final = "belljar-" + hash_of(database.secret("console").hex()).hex()[:8]
 
     def begin(self, key: Key) -> str:
         """Sign in: the new session's token."""
-        token, now = session_token(), wall_time()
+        token, now = session_token(), self._clock.time()
         self._database.add_session(hash_of(token), key.id, now + SESSION_SECONDS, now)
         return token
 
     def find(self, token: str) -> Key | None:
-        return self._database.session(hash_of(token), wall_time())
+        return self._database.session(hash_of(token), self._clock.time())
 
     def end(self, token: str) -> None:
         self._database.drop_session(hash_of(token))
@@ -47,14 +48,14 @@ class Sessions:
     def invite(self, key: Key) -> str:
         """A token that signs in once, within an hour, as if with the key."""
         token = session_token()
-        self._invitations[hash_of(token)] = key.id, wall_time() + INVITATION_SECONDS
+        self._invitations[hash_of(token)] = key.id, self._clock.time() + INVITATION_SECONDS
         return token
 
     def redeem(self, token: str) -> Key | None:
         """The key of an invitation, which is used up."""
         number, expires = self._invitations.pop(hash_of(token), ("", 0.0))
         key = self._database.key(number)
-        return key if key is not None and key.revoked is None and wall_time() < expires else None
+        return key if key is not None and key.revoked is None and self._clock.time() < expires else None
 
 
 class SessionAccess(Access):

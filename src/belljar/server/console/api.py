@@ -11,9 +11,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import WebSocketRoute
 
+from belljar.abi.clock import Clock
 from belljar.abi.errors import PolicyError
 from belljar.abi.version import __version__
-from belljar.api.clock_host import wall_time
 from belljar.api.errors import ImageError, SandboxError, printable
 from belljar.api.image import describe, list_images
 from belljar.net.patterns import parse_pattern
@@ -140,7 +140,7 @@ class Console:
             httponly=True,
             samesite="strict",
         )
-        self._service.database.audit(wall_time(), key.tenant, key.id, "", "sign in", "")
+        self._service.database.audit(self._service.clock.time(), key.tenant, key.id, "", "sign in", "")
         return response
 
     async def sign_out(self, request: Request) -> Response:
@@ -175,7 +175,7 @@ class Console:
     async def sandboxes(self, request: Request, caller: Caller) -> Response:
         mine = [held for held in self._service.held.values() if held.record.tenant == caller.tenant]
         mine.sort(key=lambda held: held.record.created, reverse=True)
-        await asyncio.gather(*(_sample(held) for held in mine))
+        await asyncio.gather(*(_sample(held, self._service.clock) for held in mine))
         return reply({"sandboxes": [self._show(held) for held in mine]})
 
     async def sandbox(self, request: Request, caller: Caller) -> Response:
@@ -198,7 +198,7 @@ class Console:
 
     async def samples(self, request: Request, caller: Caller) -> Response:
         held = self._access.sandbox(request)
-        await _sample(held)
+        await _sample(held, self._service.clock)
         return reply(list(held.guest.samples) if held.guest is not None else [])
 
     async def processes(self, request: Request, caller: Caller) -> Response:
@@ -284,20 +284,22 @@ class Console:
             raise ApiError(400, f"A key's name has at most {_NAME_MAX} printable characters")
         if sum(key.tenant == caller.tenant for key in self._service.database.list_keys()) >= _KEYS_MAX:
             raise ApiError(429, f"There are {_KEYS_MAX} keys already")
-        return reply({"key": create_key(self._service.database, caller.tenant, wish.name)}, 201)
+        made = create_key(self._service.database, caller.tenant, wish.name, clock=self._service.clock)
+        return reply({"key": made}, 201)
 
     async def revoke_key(self, request: Request, caller: Caller) -> Response:
         number = request.path_params["key"]
         if number == caller.key:
             raise ApiError(409, "You are signed in with this key: use another one to revoke it")
-        key = self._service.database.key(number)
-        if key is None or key.tenant != caller.tenant or not self._service.database.revoke(number, wall_time()):
+        database, now = self._service.database, self._service.clock.time()
+        key = database.key(number)
+        if key is None or key.tenant != caller.tenant or not database.revoke(number, now):
             raise ApiError(404, "There is no such key that is valid")
         return Response(status_code=204)
 
     async def usage(self, request: Request, caller: Caller) -> Response:
         """By the hour, as far as it was written to the server's file."""
-        since = int(wall_time()) // 3600 - _USAGE_HOURS
+        since = int(self._service.clock.time()) // 3600 - _USAGE_HOURS
         rows = self._service.database.usage(caller.tenant)
         return reply([{"hour": hour, "name": name, "amount": much} for _, hour, name, much in rows if hour > since])
 
@@ -307,13 +309,13 @@ class Console:
         return reply([{k: v for k, v in zip(names, row, strict=True) if k != "tenant"} for row in rows])
 
 
-async def _sample(held: Held) -> None:
+async def _sample(held: Held, clock: Clock) -> None:
     """Measure a sandbox, if that was not done a moment ago. It does not count as its use."""
     guest = held.guest
-    if guest is None or (guest.samples and wall_time() - guest.samples[-1]["at"] < _SAMPLE_SECONDS):
+    if guest is None or (guest.samples and clock.time() - guest.samples[-1]["at"] < _SAMPLE_SECONDS):
         return
     try:
-        guest.samples.append({"at": wall_time(), **await guest.sandbox.stats()})
+        guest.samples.append({"at": clock.time(), **await guest.sandbox.stats()})
     except SandboxError:
         return  # it has just ended
 
