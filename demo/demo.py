@@ -111,7 +111,7 @@ def work(directory: Path, behind: Preparation) -> None:
     with Sandbox(mounts=mounts, cwd="/project", tools={"weather": lookup}) as sandbox:
         title("1. A sandbox with a copy-on-write view of a project")
         print(
-            f"  made in {(time.perf_counter() - began) * 1e3:.0f} ms; the first one also starts the process they fork from"
+            f"  made in {(time.perf_counter() - began) * 1e3:.0f} ms; the first also starts the process they fork from"
         )
         print(f"  walls that hold: {GREEN}{', '.join(sandbox.info.isolation)}{END}")
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Self
 
 from belljar.abi.limits import RunLimits
 from belljar.api.await_host import in_thread
+from belljar.api.clock_host import HOST_CLOCK
 from belljar.api.command import check_listeners
 from belljar.api.core import OnChunk
 from belljar.api.interpreter_core import Globals
@@ -21,6 +22,7 @@ from belljar.api.saved import MAX_BYTES, SavedVariables
 from belljar.api.stepper import finish_async
 
 if TYPE_CHECKING:
+    from belljar.abi.clock import Clock
     from belljar.net.broker.gate_host import Gate
 
 
@@ -47,8 +49,9 @@ class AsyncJsInterpreter:
         output_bytes: int = OUTPUT_BYTES,
         network: Callable[[], Gate] | None = None,
         processes: JsProcesses | None = None,
+        clock: Clock = HOST_CLOCK,
     ) -> None:
-        self.core = JsCore(_Waits(), tools, output_bytes, network, processes)
+        self.core = JsCore(_Waits(), tools, output_bytes, network, processes, clock)
 
     async def branch_into(self, branch: AsyncJsInterpreter) -> None:
         """Its sandbox was forked: give the branch's interpreter a copy of what there is here. Raises SandboxError."""

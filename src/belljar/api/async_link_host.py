@@ -9,11 +9,11 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from belljar.abi.clock import Clock
 from belljar.abi.limits import Limits
 from belljar.abi.wire import Plain, WireError
 from belljar.api.asks import Asks
 from belljar.api.await_host import SerialThread, Threads, in_thread, off_loop
-from belljar.api.clock_host import monotonic
 from belljar.api.core import Conversation, Pending
 from belljar.api.engines_host import EngineBroker, Opening
 from belljar.api.errors import ENDED, EndedError, SandboxClosed, SandboxError
@@ -48,15 +48,21 @@ class AsyncLink:
     """One worker on the running loop."""
 
     def __init__(
-        self, worker: WorkerHandle, conversation: Conversation, limits: Limits, offers: Offers | None = None
+        self,
+        worker: WorkerHandle,
+        conversation: Conversation,
+        limits: Limits,
+        clock: Clock,
+        offers: Offers | None = None,
     ) -> None:
         receive_without_blocking(worker.connection)
         self.worker = worker
+        self.clock = clock
         self._loop = asyncio.get_running_loop()
         self.conversation = conversation
         self._limits = limits
         self.threads = Threads()
-        self.offers = offers if offers is not None else Offers(threading.RLock())
+        self.offers = offers if offers is not None else Offers(threading.RLock(), clock=clock)
         self.engines = EngineBroker(limits, None if worker.cgroup is None else worker.cgroup.add)
         conversation.on_ask = Asks(self, conversation, self.offers, self.engines).take
         if conversation.relay is not None:
@@ -175,13 +181,13 @@ class AsyncLink:
             self._tell()
 
     def twin(self, worker: WorkerHandle, conversation: Conversation, offers: Offers | None = None) -> AsyncLink:
-        return AsyncLink(worker, conversation, self._limits, offers)
+        return AsyncLink(worker, conversation, self._limits, self.clock, offers)
 
     async def wait_readable(self, fd: int, deadline: float) -> bool:
         readable = asyncio.Event()
         self._loop.add_reader(fd, readable.set)
         try:
-            async with asyncio.timeout(max(0.0, deadline - monotonic())):
+            async with asyncio.timeout(max(0.0, deadline - self.clock.monotonic())):
                 await readable.wait()
         except TimeoutError:
             return False
@@ -363,7 +369,7 @@ class AsyncLink:
 
     def patience(self, wall_seconds: float | None = None) -> float:
         """The (monotonic) time by which a worker that is asked now must have answered; by its own limit, or this."""
-        return monotonic() + (wall_seconds or self._limits.wall_seconds) + GRACE + self.worker.grace
+        return self.clock.monotonic() + (wall_seconds or self._limits.wall_seconds) + GRACE + self.worker.grace
 
     async def expect(self, ready: Callable[[], bool], deadline: float | None = None) -> None:
         """Wait until it is so; a worker that lets the deadline pass is ended. Raises SandboxError."""
@@ -384,7 +390,7 @@ class AsyncLink:
         if ready():
             return True
         try:
-            async with asyncio.timeout(None if deadline is None else max(0.0, deadline - monotonic())):
+            async with asyncio.timeout(None if deadline is None else max(0.0, deadline - self.clock.monotonic())):
                 while not ready():
                     if self._gone is not None:
                         raise self._gone

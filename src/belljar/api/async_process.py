@@ -7,7 +7,6 @@ from typing import Any, AnyStr, Generic
 
 from belljar.abi.limits import Limits
 from belljar.api.async_link_host import AsyncLink
-from belljar.api.clock_host import monotonic
 from belljar.api.command import Command, OfCommand
 from belljar.api.output import Lines, Output, collect
 from belljar.api.owner_host import refuse_copy
@@ -87,7 +86,7 @@ class AsyncProcess(OfCommand, Generic[AnyStr]):
         self, link: AsyncLink, *, text: bool = False, background: bool = False, timeout: float | None = None
     ) -> None:
         self._link = link
-        self._began, self._timeout = monotonic(), timeout
+        self._began, self._timeout = self._link.clock.monotonic(), timeout
         self.command = command = Command(link.conversation, link.send, background=background)
         self.stdout: AsyncStream[AnyStr] = AsyncStream(Output(link, command, 1, text=text))
         self.stderr: AsyncStream[AnyStr] = AsyncStream(Output(link, command, 2, text=text))
@@ -119,7 +118,7 @@ class AsyncProcess(OfCommand, Generic[AnyStr]):
         """The exit code, or None if `timeout` seconds passed first."""
         if timeout is None:
             await self._link.expect(lambda: self.command.state.done, self.command.deadline)
-        elif not await self._link.wait(self.command.state, monotonic() + timeout):
+        elif not await self._link.wait(self.command.state, self._link.clock.monotonic() + timeout):
             return None
         return self.command.exit_code()
 

@@ -15,7 +15,6 @@ from belljar.api.async_interpreter import AsyncInterpreter
 from belljar.api.async_js import AsyncJsInterpreter
 from belljar.api.async_link_host import AsyncLink, take_worker_async
 from belljar.api.async_process import AsyncProcess, AsyncTerminal
-from belljar.api.clock_host import monotonic
 from belljar.api.command import (
     ExecOptions,
     SpawnOptions,
@@ -103,7 +102,11 @@ class AsyncSandbox:
         self.python = AsyncInterpreter(lambda: self._link, settings.python(), limits, tools=functions)
         network = None if settings.network is None else self._gate
         self.js = AsyncJsInterpreter(
-            tools=functions, output_bytes=limits.output_bytes, network=network, processes=self._js_processes()
+            tools=functions,
+            output_bytes=limits.output_bytes,
+            network=network,
+            processes=self._js_processes(),
+            clock=settings.clock,
         )
         self.files = AsyncFiles(self._run, lambda: self._link)
 
@@ -160,10 +163,12 @@ class AsyncSandbox:
         from belljar.api.containers import AsyncContainers
 
         self._settings.check_possible("containers")
-        return AsyncContainers(self._run, self.exec, self.spawn, self._link.offers, self._settings.store)
+        link = self._link
+        return AsyncContainers(self._run, self.exec, self.spawn, link.offers, self._settings.store, link.clock)
 
     async def _open_link(self, settings: Settings) -> AsyncLink:
-        return AsyncLink(await take_worker_async(settings), Conversation(), settings.limits)
+        worker = await take_worker_async(settings)
+        return AsyncLink(worker, Conversation(clock=settings.clock), settings.limits, settings.clock)
 
     def _boot(self, link: AsyncLink) -> None:
         link.send(link.conversation.message(self._settings.boot(link.worker.env)))
@@ -191,7 +196,7 @@ class AsyncSandbox:
 
     async def _keep_repeatedly(self, seconds: float) -> None:
         while True:
-            await asyncio.sleep(seconds)
+            await self._settings.clock.sleep(seconds)
             try:
                 await self._keep()
             except SandboxError as error:
@@ -211,9 +216,10 @@ class AsyncSandbox:
         return link.offers.network.gate(link.conversation.observe)
 
     def _watch_events(self) -> None:
-        if self._settings.on_event is not None:
-            events = Events(self._settings.name, self._settings.on_event, self._link.conversation, awaited=True)
-            self._link.send(events.watch_files())
+        link, settings = self._link, self._settings
+        if settings.on_event is not None:
+            events = Events(settings.name, settings.on_event, link.conversation, link.clock, awaited=True)
+            link.send(events.watch_files())
 
     @property
     def _link(self) -> AsyncLink:
@@ -226,8 +232,9 @@ class AsyncSandbox:
         return self._settings.info(await self._layers())
 
     async def _layers(self) -> list[str]:
-        conversation = self._link.conversation
-        if not await self._link.wait_until(lambda: conversation.ready is not None, monotonic() + START_SECONDS):
+        link = self._link
+        deadline = link.clock.monotonic() + START_SECONDS
+        if not await link.wait_until(lambda: link.conversation.ready is not None, deadline):
             raise SandboxCreationError("the sandbox's worker did not report in time. Try again; see `belljar doctor`.")
         return self._link.layers
 

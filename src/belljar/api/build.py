@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Final
 from msgspec import structs
 
 from belljar.abi.base import AGENT_NAME, WORKSPACE
+from belljar.abi.clock import Clock
 from belljar.abi.errors import ImageError, SandboxError
 from belljar.abi.limits import Limits
 from belljar.abi.paths import fsdecode, fsencode
 from belljar.abi.version import __version__
-from belljar.api.clock_host import monotonic
+from belljar.api.clock_host import HOST_CLOCK
 from belljar.api.errors import SnapshotError
 from belljar.api.image import Progress, account_of, shell_file
 from belljar.api.sandbox import Sandbox
@@ -82,6 +83,7 @@ def build(
     on_progress: OnProgress | None,
     limits: Limits | None,
     tier: str | None = None,
+    clock: Clock = HOST_CLOCK,
 ) -> tuple[ImageRecord, set[Digest]]:
     """Run the steps from an image on, or from the base files; and the cached steps it was made by. ImageError.
 
@@ -103,16 +105,16 @@ def build(
                 tell(Progress(at, len(steps), what, state, output, seconds))  # type: ignore[arg-type]
 
             say("started")
-            began = monotonic()
+            began = clock.monotonic()
             try:
                 made, cached = builder.step(record, step, lambda data: say("output", data))
             except ImageError as error:
-                say("failed", seconds=monotonic() - began)
+                say("failed", seconds=clock.monotonic() - began)
                 raise ImageError(f"step {number} of {len(steps)} failed: {text}: {error}") from error
             config = config_of(record)
             command = list(step.argv) if isinstance(step, Command) else config.command
             record = with_config(made, ImageConfig(command, [*config.history, history_line(step)]))
-            say("cached" if cached else "done", seconds=monotonic() - began)
+            say("cached" if cached else "done", seconds=clock.monotonic() - began)
     except (StoreError, SnapshotError) as error:
         raise ImageError(f"the image was not built: {error}") from error
     return record, builder.used

@@ -15,7 +15,6 @@ from belljar.abi.limits import Limits
 from belljar.abi.paths import join
 from belljar.abi.signals import parse_signal
 from belljar.abi.wire import CHUNK_MAX, Credit, Input, Resize, Signal
-from belljar.api.clock_host import monotonic
 from belljar.api.core import Conversation, OnChunk, Pending, Running, join_small
 from belljar.api.errors import SandboxError
 from belljar.api.owner_host import refuse_copy
@@ -176,7 +175,7 @@ def run_exec(
 
     The worker itself should have ended it by the deadline: one that did not is ended. Whoever gives up ends it.
     """
-    began = monotonic()
+    began = link.clock.monotonic()
     request = request_exec(link.conversation, base, command, arguments, awaited=awaited)
     deadline, listening = began + request.wall_seconds + GRACE + link.worker.grace, request.listening
     try:
@@ -185,17 +184,18 @@ def run_exec(
             yield link.expect(request.has_news, deadline)
             if listening is None or not listening.waiting:
                 break
-            called = monotonic()
+            called = link.clock.monotonic()
             heard = listening.tell()
             if awaited and isinstance(heard, Awaitable):
                 yield heard
-            deadline += monotonic() - called  # nobody may have received meanwhile: that is not the sandbox's silence
+            # Nobody may have received meanwhile: that is not the sandbox's silence.
+            deadline += link.clock.monotonic() - called
     except BaseException:  # it was cancelled, too
         if not link.closed and not request.running.done:
             link.send(request.kill(link.conversation))
         raise
     raise_failure(request.running, home)
-    result = exec_result(request.running, request.running.parts, monotonic() - began, arguments["timeout"])
+    result = exec_result(request.running, request.running.parts, link.clock.monotonic() - began, arguments["timeout"])
     return result.check() if arguments["check"] else result
 
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Final, TypedDict, Unpack
 from msgspec import DecodeError, Struct, field, json
 
 from belljar.abi.paths import fsencode
-from belljar.api.clock_host import monotonic
 from belljar.api.errors import ContainerError, printable
 from belljar.api.offers import Offers
 from belljar.api.operations import Run, Steps, ask
@@ -17,6 +16,7 @@ from belljar.api.request import check_command, check_environment
 from belljar.api.results import ExecResult
 
 if TYPE_CHECKING:
+    from belljar.abi.clock import Clock
     from belljar.api.async_process import AsyncProcess
     from belljar.api.command import ExecOptions, SpawnOptions
     from belljar.api.image import Image
@@ -180,11 +180,11 @@ def _parse(text: str) -> list[ContainerInfo]:
         raise ContainerError(f"the sandbox says nothing sensible of its containers: {error}") from None
 
 
-def wait(name: str, timeout: float | None) -> Steps[int]:
+def wait(name: str, timeout: float | None, clock: Clock) -> Steps[int]:
     """Wait for its end; gives its exit code. ContainerError if it goes on after `timeout` seconds."""
-    until = None if timeout is None else monotonic() + timeout
+    until = None if timeout is None else clock.monotonic() + timeout
     while True:
-        left = _WAIT_SLICE if until is None else min(_WAIT_SLICE, until - monotonic())
+        left = _WAIT_SLICE if until is None else min(_WAIT_SLICE, until - clock.monotonic())
         if left <= 0:
             raise ContainerError(f"the container {name!r} still runs after {timeout:g} s")
         result: ExecResult = yield Run(["sudo", "timeout", f"{left:.3f}", "container", "wait", "--", name])
@@ -209,8 +209,11 @@ class Container:
 
     __reduce__ = refuse_copy
 
-    def __init__(self, name: str, run: RunSteps, exec: Callable[..., Any], spawn: Callable[..., Any]) -> None:
+    def __init__(
+        self, name: str, run: RunSteps, exec: Callable[..., Any], spawn: Callable[..., Any], clock: Clock
+    ) -> None:
         self.name = name
+        self._clock = clock
         self._run = run
         self._exec = exec
         self._spawn = spawn
@@ -238,7 +241,7 @@ class Container:
 
     def wait(self, timeout: float | None = None) -> int:
         """Wait for its end; gives its exit code. ContainerError if it goes on after `timeout` seconds."""
-        return int(self._run(wait(self.name, timeout)))
+        return int(self._run(wait(self.name, timeout, self._clock)))
 
     def stop(self, timeout: int = 10) -> None:
         """SIGTERM for its program; after `timeout` seconds it is killed."""
@@ -276,6 +279,7 @@ class Containers:
         spawn: Callable[..., Any],
         offers: Offers,
         store: Store | None,
+        clock: Clock,
         serve: Callable[[], None],
     ) -> None:
         self._run = run
@@ -283,10 +287,11 @@ class Containers:
         self._spawn = spawn
         self._offers = offers
         self._store = store
+        self._clock = clock
         self._serve = serve
 
     def _container(self, name: str) -> Container:
-        return Container(name, self._run, self._exec, self._spawn)
+        return Container(name, self._run, self._exec, self._spawn, self._clock)
 
     def run(
         self, image: Image | str, cmd: str | list[str] | None = None, **options: Unpack[ContainerOptions]
@@ -335,8 +340,10 @@ class AsyncContainer:
         run: Callable[[Steps[Any]], Awaitable[Any]],
         exec: Callable[..., Any],
         spawn: Callable[..., Any],
+        clock: Clock,
     ) -> None:
         self.name = name
+        self._clock = clock
         self._run = run
         self._exec = exec
         self._spawn = spawn
@@ -365,7 +372,7 @@ class AsyncContainer:
 
     async def wait(self, timeout: float | None = None) -> int:
         """See `Container.wait`."""
-        return int(await self._run(wait(self.name, timeout)))
+        return int(await self._run(wait(self.name, timeout, self._clock)))
 
     async def stop(self, timeout: int = 10) -> None:
         """See `Container.stop`."""
@@ -398,7 +405,9 @@ class AsyncContainers:
         spawn: Callable[..., Any],
         offers: Offers,
         store: Store | None,
+        clock: Clock,
     ) -> None:
+        self._clock = clock
         self._run = run
         self._exec = exec
         self._spawn = spawn
@@ -406,7 +415,7 @@ class AsyncContainers:
         self._store = store
 
     def _container(self, name: str) -> AsyncContainer:
-        return AsyncContainer(name, self._run, self._exec, self._spawn)
+        return AsyncContainer(name, self._run, self._exec, self._spawn, self._clock)
 
     async def run(
         self, image: Image | str, cmd: str | list[str] | None = None, **options: Unpack[ContainerOptions]

@@ -10,6 +10,7 @@ from contextvars import ContextVar
 from dataclasses import fields
 from typing import Any, Final, Protocol, Self
 
+from belljar.abi.clock import Clock
 from belljar.abi.limits import Limits, explain_limit
 from belljar.abi.paths import fsencode
 from belljar.abi.wire import (
@@ -33,7 +34,7 @@ from belljar.abi.wire import (
     encode,
     worker_frames,
 )
-from belljar.api.clock_host import monotonic
+from belljar.api.clock_host import HOST_CLOCK
 from belljar.api.errors import EndedError, SandboxClosed, SandboxError, printable
 
 _ANSWERS: Final = (Exited, Output, Reply, Failure, Started)
@@ -166,7 +167,8 @@ def join_small(pieces: MutableSequence[bytes | bytearray], data: bytes) -> None:
 class Conversation:
     """Numbers requests, matches answers, and refuses what fits nothing."""
 
-    def __init__(self, first: int = 1) -> None:
+    def __init__(self, first: int = 1, clock: Clock = HOST_CLOCK) -> None:
+        self._clock = clock
         self._frames = worker_frames()
         self._next = self._first = first
         """Numbers below the first are an origin's, in its branches: nobody here wants to hear of them."""
@@ -193,7 +195,7 @@ class Conversation:
 
     def branch(self) -> Conversation:
         """The conversation with a branch of the worker, which may still speak of what was asked of its origin."""
-        branch = Conversation(self._next)
+        branch = Conversation(self._next, self._clock)
         branch.left = self.left
         if self.relay is not None:
             branch.relay = self.relay.branch()
@@ -268,7 +270,7 @@ class Conversation:
         who else waits, and then call it again, with nothing.
         """
         asked = 0
-        ends = monotonic() + TURN_SECONDS
+        ends = self._clock.monotonic() + TURN_SECONDS
         for taken, message in enumerate(self._frames.feed(data), 1):
             try:
                 self._take(message)
@@ -281,11 +283,14 @@ class Conversation:
                 raise WireError(f"{UNFORESEEN} ({type(error).__name__}; the log has more)") from error
             if isinstance(message, Ask):
                 asked += 1
-                if asked == ASKS_PER_TURN or monotonic() > ends or (self.congested is not None and self.congested()):
+                if asked == ASKS_PER_TURN or self._clock.monotonic() > ends or self._is_congested():
                     return True
             if taken == FRAMES_PER_TURN:
                 return True
         return False
+
+    def _is_congested(self) -> bool:
+        return self.congested is not None and self.congested()
 
     def _take(self, message: WorkerMessage) -> None:
         if self.review is not None and isinstance(message, Exited):

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from belljar.api.changes import changes_from
-from belljar.api.clock_host import wall_time
 from belljar.api.core import telling
 
 if TYPE_CHECKING:
+    from belljar.abi.clock import Clock
     from belljar.api.core import Conversation, Pending
 
 
@@ -42,9 +42,12 @@ and stops nothing."""
 class Events:
     """Turns what passes through a conversation into events."""
 
-    def __init__(self, name: str, on_event: OnEvent, conversation: Conversation, *, awaited: bool = False) -> None:
+    def __init__(
+        self, name: str, on_event: OnEvent, conversation: Conversation, clock: Clock, *, awaited: bool = False
+    ) -> None:
         """`awaited`: on an event loop, where nobody waits inside of `on_event`."""
         self._name = name
+        self._clock = clock
         self._on_event = on_event
         self._conversation = conversation
         self._watch = 0
@@ -52,7 +55,7 @@ class Events:
         conversation.observe = self.emit
 
     def emit(self, kind: str, data: dict[str, Any]) -> None:
-        event = Event(kind, wall_time(), self._name, data)
+        event = Event(kind, self._clock.time(), self._name, data)
         before = telling.set(self._told)
         try:
             self._on_event(event)

@@ -8,7 +8,6 @@ from typing import Any, Final, Protocol, Self
 
 from belljar.abi.errno import ENOSYS, EPERM, strerror
 from belljar.abi.wire import Failure
-from belljar.api.clock_host import monotonic
 from belljar.api.core import Conversation, Pending
 from belljar.api.engines_host import EngineBroker, EngineCopies
 from belljar.api.errors import ENDED, EndedError, SandboxClosed, SandboxError
@@ -208,7 +207,7 @@ def _fork(
     making = Branching(link.worker)
     try:
         link.send(fork.frame, [making.permit(), *copies.descriptors()])
-        deadline = monotonic() + FORK_SECONDS
+        deadline = link.clock.monotonic() + FORK_SECONDS
         answered = yield link.wait_until(lambda: fork.pending.done, deadline)
         fork.check()
         if not answered or not (yield link.wait_readable(making.fileno(), deadline)):

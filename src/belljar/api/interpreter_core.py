@@ -7,7 +7,6 @@ from typing import Any, Final, Protocol, TypeVar
 
 from belljar.abi.limits import Limits, RunLimits
 from belljar.api.bridge import HostCall, check_globals
-from belljar.api.clock_host import monotonic
 from belljar.api.command import Listening
 from belljar.api.dialogue import AT_WORK, STARTING, Dialogue, Engine, ForkState, Mode
 from belljar.api.errors import SandboxError
@@ -186,20 +185,20 @@ class InterpreterCore:
     ) -> Waits[RunResult]:
         """See a run through."""
         link: Link = self._link()
-        began = monotonic()
+        began = link.clock.monotonic()
         run = dialogue.begin(code, mode, *bound, limits, listening)
         try:
             yield link.wait_until(lambda: dialogue.ready or run.done or dialogue.running.done, began + STARTING)
             dialogue.limit_processor_time()
-            deadline = monotonic() + dialogue.wall_seconds(limits)
+            deadline = link.clock.monotonic() + dialogue.wall_seconds(limits)
             while (in_time := (yield link.wait_until(lambda: run.has_news or dialogue.running.done, deadline))) and (
                 listening is not None and listening.waiting
             ):
-                called = monotonic()
+                called = link.clock.monotonic()
                 told = listening.tell()
                 if isinstance(told, Awaitable):
                     yield told
-                deadline += monotonic() - called
+                deadline += link.clock.monotonic() - called
             if not in_time:
                 dialogue.over_time(run)
         except BaseException:  # ^C, or a cancellation
@@ -207,9 +206,9 @@ class InterpreterCore:
                 dialogue.kill()
             raise
         if dialogue.killed:
-            yield link.expect(lambda: dialogue.running.done, monotonic() + GRACE)
+            yield link.expect(lambda: dialogue.running.done, link.clock.monotonic() + GRACE)
         dialogue.check_end(run)
-        return run.result(monotonic() - began)
+        return run.result(link.clock.monotonic() - began)
 
 
 class PrefixCore:

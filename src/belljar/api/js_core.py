@@ -9,7 +9,7 @@ from weakref import WeakSet
 from belljar.abi.limits import Limits, RunLimits
 from belljar.api.await_host import Threads
 from belljar.api.bridge import HostFunction, check_globals
-from belljar.api.clock_host import monotonic
+from belljar.api.clock_host import HOST_CLOCK
 from belljar.api.command import Listening
 from belljar.api.dialogue import AT_WORK, Mode, Run
 from belljar.api.errors import EngineUnavailable, SandboxClosed, SandboxError
@@ -25,6 +25,7 @@ from belljar.engines.owner.js_prefix_host import PrefixProcess
 from belljar.engines.owner.template_host import EngineProcess
 
 if TYPE_CHECKING:
+    from belljar.abi.clock import Clock
     from belljar.net.broker.gate_host import Gate
 
 OUTPUT_BYTES: Final = Limits().output_bytes
@@ -116,8 +117,10 @@ class PrefixCore:
         output_bytes: int,
         threads: Threads,
         waits: JsWaits,
+        clock: Clock,
     ) -> None:
         self._process = process
+        self._clock = clock
         self._functions = functions
         self._values = values
         self._output_bytes = output_bytes
@@ -138,7 +141,7 @@ class PrefixCore:
         check_code(code)
         bound = check_globals(globals)
         check_rebinding(globals, self._values.union(self._functions))
-        began = monotonic()
+        began = self._clock.monotonic()
         link: JsLink = yield self._waits.call(self.open, JsLink.kill)
         self._links.add(link)
         try:
@@ -147,7 +150,7 @@ class PrefixCore:
                 code, "module", "run.mjs", *bound, limits, bound=self._functions, listening=listening
             )
             yield self._waits.drive(link, run, frame, limits.wall_ms / 1e3)
-            return run.result(monotonic() - began)
+            return run.result(self._clock.monotonic() - began)
         finally:
             link.kill()
 
@@ -160,7 +163,7 @@ class PrefixCore:
             process = self._process.take()
         except NoEngine as error:
             raise EngineUnavailable(str(error)) from error
-        return JsLink(process, self._output_bytes, self._threads)
+        return JsLink(process, self._output_bytes, self._threads, self._clock)
 
     def _check_open(self) -> None:
         if self._closed is not None:
@@ -183,14 +186,14 @@ class PrefixCore:
 
     def evaluate(self, begin: Callable[[JsLink], tuple[Run, bytes]]) -> Waits[None]:
         """Run the prefix's code. Raises PrefixError."""
-        began = monotonic()
-        self._evaluating = link = JsLink(self._process, self._output_bytes, self._threads)
+        began = self._clock.monotonic()
+        self._evaluating = link = JsLink(self._process, self._output_bytes, self._threads, self._clock)
         try:
             run, frame = begin(link)
             yield self._waits.drive(link, run, frame, DEFAULT.wall_ms / 1e3)
         finally:
             self._evaluating = None
-        result = run.result(monotonic() - began)
+        result = run.result(self._clock.monotonic() - began)
         if result.error is not None:
             raise PrefixError(result)
         self._process.expect_runs()
@@ -211,8 +214,10 @@ class JsCore:
         output_bytes: int,
         network: Callable[[], Gate] | None,
         processes: JsProcesses | None = None,
+        clock: Clock = HOST_CLOCK,
     ) -> None:
         self._waits = waits
+        self._clock = clock
         self.processes = OwnProcesses() if processes is None else processes
         self._tools: dict[str, HostFunction] = dict(tools)
         self._network = network
@@ -267,7 +272,7 @@ class JsCore:
             raise SandboxError(AT_WORK)
         if self.first is not None:
             lost_from((yield from self._load(self.first, {})))
-        began = monotonic()
+        began = self._clock.monotonic()
         link = self._session
         if link is None:
             if self._base is None:
@@ -285,7 +290,7 @@ class JsCore:
             raise
         if not _keeps_state(run):
             self.reset()
-        return run.result(monotonic() - began)
+        return run.result(self._clock.monotonic() - began)
 
     def save(self, max_bytes: int, leave_out: Iterable[str]) -> Waits[SavedVariables]:
         values = {"max_bytes": check_size(max_bytes), "leave_out": sorted(leave_out)}
@@ -317,7 +322,7 @@ class JsCore:
         return self._lock
 
     def another(self) -> JsCore:
-        other = JsCore(self._waits, self._tools, self._output_bytes, self._network, self.processes)
+        other = JsCore(self._waits, self._tools, self._output_bytes, self._network, self.processes, self._clock)
         self._others.add(other)
         return other
 
@@ -342,7 +347,9 @@ class JsCore:
         process: PrefixProcess = yield self._waits.call(
             lambda: self.processes.start_prefix(wasm=wasm, sessions=sessions), PrefixProcess.kill
         )
-        prefix = PrefixCore(process, functions, frozenset(values), self._output_bytes, self._threads, self._waits)
+        prefix = PrefixCore(
+            process, functions, frozenset(values), self._output_bytes, self._threads, self._waits, self._clock
+        )
         self._prefixes.add(prefix)
         try:
             if self._closed is not None:  # meanwhile

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import socket
 import threading
-import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 
+from belljar.abi.clock import Clock
 from belljar.api.await_host import Threads
 from belljar.api.bridge import HostCall
+from belljar.api.clock_host import HOST_CLOCK
 from belljar.api.command import Listening
 from belljar.api.dialogue import Run
 from belljar.api.errors import SandboxClosed
@@ -30,7 +31,14 @@ GRACE = 0.5
 class JsLink:
     """Drives runs on one process. Host functions run on `threads`, so that a run's deadline always holds."""
 
-    def __init__(self, process: EngineProcess | PrefixProcess, output_bytes: int, threads: Threads) -> None:
+    def __init__(
+        self,
+        process: EngineProcess | PrefixProcess,
+        output_bytes: int,
+        threads: Threads,
+        clock: Clock = HOST_CLOCK,
+    ) -> None:
+        self.clock = clock
         self.dialogue = JsDialogue(output_bytes)
         self.process = process
         self._connection = process.connection
@@ -47,14 +55,14 @@ class JsLink:
     def branch(self, copy: Callable[[EngineProcess], EngineProcess], threads: Threads) -> JsLink:
         """A link to a copy of the process, which waits for its next run. Raises EngineUnavailable."""
         assert isinstance(self.process, EngineProcess)
-        twin = JsLink(copy(self.process), 0, threads)
+        twin = JsLink(copy(self.process), 0, threads, self.clock)
         twin.dialogue = self.dialogue.branch()
         return twin
 
     @contextmanager
     def _use(self, seconds: float) -> Iterator[None]:
         """For the time of a run. SandboxClosed if it ended because somebody closed the interpreter."""
-        self._deadline = time.monotonic() + seconds + GRACE
+        self._deadline = self.clock.monotonic() + seconds + GRACE
         with self._using:
             self._in_use = True
         try:
@@ -74,16 +82,16 @@ class JsLink:
             self._send(frame)
             ready = Readiness(self._connection)
             while not run.done:
-                left = self._deadline - time.monotonic()
+                left = self._deadline - self.clock.monotonic()
                 if left <= 0 or not ready.within(left):
                     self.dialogue.over_time(run)
                     break
                 for call in self._receive():
                     self._threads.start(partial(run.context.copy().run, self._call, run, call))
-                called = time.monotonic()
+                called = self.clock.monotonic()
                 while run.listening is not None and run.listening.waiting:
                     run.listening.tell()
-                self._deadline += time.monotonic() - called
+                self._deadline += self.clock.monotonic() - called
 
     def _receive(self) -> list[HostCall]:
         try:
@@ -102,7 +110,7 @@ class JsLink:
                 try:
                     unsent = unsent[self._connection.send(unsent) :]
                 except BlockingIOError:
-                    left = self._deadline - time.monotonic()
+                    left = self._deadline - self.clock.monotonic()
                     if left <= 0 or not writable(self._connection, left):
                         return  # half a frame: the process can be sent nothing more, and its run is over time
 

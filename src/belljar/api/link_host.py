@@ -13,11 +13,11 @@ from __future__ import annotations
 import os
 import socket
 import threading
-import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from belljar.abi.clock import Clock
 from belljar.abi.limits import Limits
 from belljar.abi.wire import Plain, WireError
 from belljar.api.asks import Asks
@@ -50,9 +50,15 @@ class Link:
     """One worker, its conversation, and the rules for who reads."""
 
     def __init__(
-        self, worker: WorkerHandle, conversation: Conversation, limits: Limits, offers: Offers | None = None
+        self,
+        worker: WorkerHandle,
+        conversation: Conversation,
+        limits: Limits,
+        clock: Clock,
+        offers: Offers | None = None,
     ) -> None:
         self.worker = worker
+        self.clock = clock
         self.conversation = conversation
         self._make_locks()
         self._waiters: dict[threading.Lock, Callable[[], bool]] = {}
@@ -79,7 +85,7 @@ class Link:
         self._limits = limits
         self.threads = Threads()
         self._openers = Threads(ENGINES_MAX)
-        self.offers = offers if offers is not None else Offers(threading.RLock())
+        self.offers = offers if offers is not None else Offers(threading.RLock(), clock=clock)
         self.engines = EngineBroker(limits, None if worker.cgroup is None else worker.cgroup.add)
         conversation.on_ask = Asks(self, conversation, self.offers, self.engines).take
         conversation.congested = lambda: self._outgoing.congested
@@ -160,10 +166,10 @@ class Link:
             self._flush()
 
     def twin(self, worker: WorkerHandle, conversation: Conversation, offers: Offers | None = None) -> Link:
-        return Link(worker, conversation, self._limits, offers)
+        return Link(worker, conversation, self._limits, self.clock, offers)
 
     def wait_readable(self, fd: int, deadline: float) -> bool:
-        return readable(fd, max(0.0, deadline - time.monotonic()))
+        return readable(fd, max(0.0, deadline - self.clock.monotonic()))
 
     def call_blocking(self, work: Callable[[], T], _discard: Callable[[T], object]) -> T:
         return work()
@@ -229,7 +235,7 @@ class Link:
         while self._outgoing.written < mark:
             if self._gone is not None:
                 raise self._gone
-            left = deadline - time.monotonic()
+            left = deadline - self.clock.monotonic()
             if left <= 0:
                 self.fail(SandboxClosed(NOT_TAKEN))
                 continue
@@ -274,7 +280,7 @@ class Link:
 
     def patience(self, wall_seconds: float | None = None) -> float:
         """The (monotonic) time by which a worker that is asked now must have answered; by its own limit, or this."""
-        return time.monotonic() + (wall_seconds or self._limits.wall_seconds) + GRACE + self.worker.grace
+        return self.clock.monotonic() + (wall_seconds or self._limits.wall_seconds) + GRACE + self.worker.grace
 
     def expect(self, ready: Callable[[], bool], deadline: float | None = None) -> None:
         """Wait until it is so; a worker that lets the deadline pass is ended. Raises SandboxError."""
@@ -293,7 +299,7 @@ class Link:
         woken: threading.Lock | None = None
         try:
             while not ready():
-                left = None if deadline is None else deadline - time.monotonic()
+                left = None if deadline is None else deadline - self.clock.monotonic()
                 if left is not None and left <= 0:
                     return False
                 with self._lock:
@@ -386,7 +392,7 @@ class Link:
         with self._queue_lock:
             _close(self._outgoing.clear())
         if self._reading != threading.get_ident():
-            self.wait_until(lambda: self._gone is not None, time.monotonic() + GRACE)
+            self.wait_until(lambda: self._gone is not None, self.clock.monotonic() + GRACE)
         self.fail(self.conversation.end_of_worker())
 
     def _stop_reading(self) -> None:

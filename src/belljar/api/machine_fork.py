@@ -12,7 +12,6 @@ from belljar.abi.errno import strerror
 from belljar.abi.paths import fsencode
 from belljar.abi.wire import Failure
 from belljar.api import operations
-from belljar.api.clock_host import monotonic, wall_time
 from belljar.api.errors import ENDED, FileError, SandboxClosed, SandboxError, SnapshotError
 from belljar.api.microvm import machine_request
 from belljar.api.operations import Steps, ask
@@ -43,7 +42,7 @@ def save_machine(link: Any) -> Waits[LiveState]:
     pending, frame = link.conversation.call("hold_still")
     link.hold_back(frame)
     try:
-        if not (yield link.wait_until(lambda: pending.done, monotonic() + HOLD_SECONDS)):
+        if not (yield link.wait_until(lambda: pending.done, link.clock.monotonic() + HOLD_SECONDS)):
             raise SandboxError(f"{_FAILED}: its machine did not hold still within {HOLD_SECONDS:g} s")
         if isinstance(pending.error, Failure):
             raise SandboxError(f"{_FAILED}: its machine does not hold still: {strerror(pending.error.errno)}")
@@ -59,7 +58,7 @@ def save_machine(link: Any) -> Waits[LiveState]:
         raise ended from error
     finally:
         with suppress(*ENDED):  # it is over
-            link.release(encode_go_on(int(wall_time() * 1e9)))
+            link.release(encode_go_on(int(link.clock.time() * 1e9)))
 
 
 def branch_settings(settings: Settings, state: LiveState) -> Settings:

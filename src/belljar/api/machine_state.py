@@ -13,7 +13,6 @@ from belljar.abi.capture import Begun, CapturedTree
 from belljar.abi.errors import SnapshotError
 from belljar.abi.native import SYSTEM
 from belljar.abi.paths import fsdecode, fsencode
-from belljar.api.clock_host import wall_time
 from belljar.api.microvm import machine_settings
 from belljar.api.operations import Steps, Work, ask, check_answer
 from belljar.api.rootfs import Builtin, FromImage, Rootfs
@@ -64,7 +63,7 @@ def capture_with(settings: Settings, worker: MachineWorker, known: int) -> Calla
             tree = yield Work(lambda: _over_image(rootfs.source, tree, objects))
         stored, directories = tree.save()
         mounts = [CapturedTree(fsencode(path), 2 + at, 0, kept=False) for at, (path, _) in enumerate(settings.mounts)]
-        begun = Begun(0, int(wall_time() * 1e9), [CapturedTree(b"/", 1, 1), *mounts], lost)
+        begun = Begun(0, int(settings.clock.time() * 1e9), [CapturedTree(b"/", 1, 1), *mounts], lost)
         config = f"{MACHINE} {start.cpus} {start.memory_mib} {base}".encode()
         return Captured([stored], begun, directories, tree.size - known, {}, config)
 

@@ -122,7 +122,7 @@ def serve_machine(link: Link | AsyncLink, settings: Settings) -> None:
     if access is not None:
         worker.serve_network(access.gate(conversation.observe))
     link.offers.native_mounts = NativeMounts(
-        worker.mounts, settings.limits, settings.cwd, lambda: conversation.observe, durable=worker.durable
+        worker.mounts, settings.limits, settings.cwd, lambda: conversation.observe, link.clock, durable=worker.durable
     )
 
 

@@ -117,7 +117,7 @@ def serve_mounts(link: Link | AsyncLink, settings: Settings) -> None:
     worker, conversation = link.worker, link.conversation
     if isinstance(worker, NativeWorker) and worker.mounts is not None:
         link.offers.native_mounts = NativeMounts(
-            worker.mounts, settings.limits, settings.cwd, lambda: conversation.observe
+            worker.mounts, settings.limits, settings.cwd, lambda: conversation.observe, link.clock
         )
 
 

@@ -10,7 +10,6 @@ from belljar.abi.errors import Refused, SysError
 from belljar.abi.limits import Limits
 from belljar.abi.paths import basename, dirname, fsdecode, fsencode, join, normalise
 from belljar.abi.wire import LIST_PAGE
-from belljar.api.clock_host import monotonic, wall_time
 from belljar.api.errors import FileError, SandboxError
 from belljar.api.mounts import AGENT, Mount
 from belljar.api.offers import Offers
@@ -23,6 +22,7 @@ from belljar.kernel.fs.remote_cache import Cache
 from belljar.kernel.vfs.server import FileServer
 
 if TYPE_CHECKING:
+    from belljar.abi.clock import Clock
     from belljar.api.operations import Steps
     from belljar.native.mounts_host import OwnersMounts
 
@@ -34,10 +34,6 @@ _UNCHANGING: Final = frozenset({"archive", "stored"})
 
 
 _MEMORY: Final = ("/run", "/tmp", "/dev/shm")
-
-
-def _now() -> int:
-    return int(wall_time() * 1e9)
 
 
 class Built(NamedTuple):
@@ -66,10 +62,12 @@ class NativeMounts:
         limits: Limits,
         cwd: str,
         observe: Callable[[], Callable[[str, dict[str, Any]], None] | None],
+        clock: Clock,
         *,
         durable: bool = False,
     ) -> None:
         """`durable`: the root outlives the sandbox, and no directory is made in it to mount on."""
+        self._clock = clock
         self._durable = durable
         self._served = served
         self._cwd = cwd
@@ -78,6 +76,9 @@ class NativeMounts:
         """What is mounted, in the order in which it was."""
         self._quota = Quota(limits.file_bytes, limits.files)
         self._observe = observe
+
+    def _now(self) -> int:
+        return int(self._clock.time() * 1e9)
 
     def renew(self) -> None:
         """The owner says something, and may have changed files before that: have them asked for again."""
@@ -91,11 +92,11 @@ class NativeMounts:
         """The server of a recipe of `Mount.build`. SandboxError."""
         match recipe:
             case [b"memory"]:
-                return Built(MemoryServer(_now, self._quota, owner=AGENT), private=True)
+                return Built(MemoryServer(self._now, self._quota, owner=AGENT), private=True)
             case [b"remote", int(number)] if (export := offers.exported(number)) is not None:
                 if export.server.kind != "hostdir":
                     return Built(export.server, private=export.server.kind in _UNCHANGING)
-                cache = Cache(monotonic, CACHE_BYTES, CACHE_ENTRIES)
+                cache = Cache(self._clock.monotonic, CACHE_BYTES, CACHE_ENTRIES)
                 served = RemoteServer(lambda message: export.serve(message, self._refused), cache=cache)
                 return Built(served, caches=(cache,))
             case [b"overlay", lower, upper]:
@@ -103,7 +104,7 @@ class NativeMounts:
                 above = self.build([b"memory"] if upper is None else upper, offers)
                 known = all(layer.private or layer.caches for layer in (below, above))
                 try:
-                    made = OverlayServer(below.server, above.server, _now)
+                    made = OverlayServer(below.server, above.server, self._now)
                     return Built(made, below.private and above.private, below.caches + above.caches if known else ())
                 except SysError as error:
                     raise SandboxError(f"can't make an overlay of these trees: {error}") from error

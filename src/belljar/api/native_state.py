@@ -10,7 +10,6 @@ from belljar.abi.capture import Begun, CapturedTree
 from belljar.abi.errors import ImageError, SnapshotError
 from belljar.abi.native import SYSTEM
 from belljar.abi.paths import fsdecode, fsencode
-from belljar.api.clock_host import wall_time
 from belljar.api.image import Image, root_source
 from belljar.api.native import NativeStart
 from belljar.api.operations import Steps, Work, ask
@@ -60,7 +59,7 @@ def reader_of(settings: Settings, worker: NativeWorker, known: int) -> Callable[
             raise SnapshotError(f"no snapshot was made: {error}") from error
         stored, directories = tree.save()
         mounts = [CapturedTree(fsencode(path), 2 + at, 0, kept=False) for at, (path, _) in enumerate(settings.mounts)]
-        begun = Begun(0, int(wall_time() * 1e9), [CapturedTree(b"/", 1, 1), *mounts], lost)
+        begun = Begun(0, int(settings.clock.time() * 1e9), [CapturedTree(b"/", 1, 1), *mounts], lost)
         return Captured([stored], begun, directories, tree.size - known, {}, HOST if source.binds else NATIVE)
 
     return read

@@ -11,7 +11,7 @@ from belljar.abi.errors import Refused
 from belljar.abi.paths import fsdecode
 from belljar.abi.wire import Answer, Ask, Plain, WireError, encode
 from belljar.api.await_host import Guard
-from belljar.api.clock_host import ProcessorShare
+from belljar.api.clock_host import HOST_CLOCK, ProcessorShare
 from belljar.api.network_host import NetworkAccess, Observe
 from belljar.kernel.fs.remote import Export
 from belljar.kernel.vfs.server import FileServer
@@ -19,6 +19,7 @@ from belljar.kernel.vfs.server import FileServer
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from belljar.abi.clock import Clock
     from belljar.api.bridge import HostCall
     from belljar.api.native_mounts import NativeMounts
     from belljar.api.tools import Tool
@@ -57,13 +58,14 @@ class Offers:
     `guard` is held while a server is at work: a sandbox and its branches use the same ones.
     """
 
-    def __init__(self, guard: Guard, first: int = 0) -> None:
+    def __init__(self, guard: Guard, first: int = 0, clock: Clock = HOST_CLOCK) -> None:
         self.guard = guard
+        self._clock = clock
         self._first = first
         """The number of the first file server: a sandbox on a server may be offered some by several clients."""
         self._exports: list[Export] = []
         self._opened: list[_Opened] = []
-        self.share = ProcessorShare()
+        self.share = ProcessorShare(clock)
         self._reported = 0
         self._failures: list[StoreError] = []
         self._tools: dict[bytes, Tool] = {}
@@ -74,7 +76,7 @@ class Offers:
 
     def branch(self) -> Offers:
         """The same, for a branch of the sandbox."""
-        branch = Offers(self.guard, self._first)
+        branch = Offers(self.guard, self._first, self._clock)
         with self.guard:
             branch._exports = [export.branch() for export in self._exports]
             branch._opened = self._opened.copy()

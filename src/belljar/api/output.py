@@ -6,7 +6,6 @@ from codecs import getincrementaldecoder
 from collections.abc import Iterator
 from typing import Any, AnyStr, Final, Generic
 
-from belljar.api.clock_host import monotonic
 from belljar.api.command import Command
 from belljar.api.request import exec_result, raise_failure
 from belljar.api.results import ExecResult
@@ -53,7 +52,7 @@ class Output(Generic[AnyStr]):
         self.text = Text() if text else None
 
     def next_chunk(self, timeout: float | None) -> Waits[AnyStr]:
-        deadline = None if timeout is None else monotonic() + timeout
+        deadline = None if timeout is None else self._link.clock.monotonic() + timeout
         while True:
             yield _news(self._link, self._command, (self._number,), deadline)
             data = self._command.take(self._number)
@@ -71,7 +70,7 @@ def collect(link: Link, command: Command, timeout: float | None, began: float) -
         for stream in _STREAMS:
             parts[stream].append(command.take(stream))
     raise_failure(command.state)
-    return exec_result(command.state, parts, monotonic() - began, timeout)
+    return exec_result(command.state, parts, link.clock.monotonic() - began, timeout)
 
 
 def _news(link: Link, command: Command, streams: tuple[int, ...], deadline: float | None) -> Any:

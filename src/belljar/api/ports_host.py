@@ -12,6 +12,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from typing import Final, TypeAlias
 
+from belljar.abi.clock import Clock
 from belljar.abi.dataclass import dataclass
 from belljar.abi.errno import ECONNREFUSED
 from belljar.abi.errors import SandboxError
@@ -93,8 +94,9 @@ def check_opened(pending: Pending, port: int) -> None:
 class Port:
     """A port of the sandbox, as its owner reaches it: `sandbox.port(8000)`."""
 
-    def __init__(self, open_port: Open, number: int) -> None:
+    def __init__(self, open_port: Open, number: int, clock: Clock) -> None:
         self._open = open_port
+        self._clock = clock
         self.number = number
 
     def connect(self) -> socket.socket:
@@ -103,12 +105,12 @@ class Port:
 
     def wait(self, timeout: float = 30.0) -> Port:
         """Wait until something listens. TimeoutError."""
-        deadline = time.monotonic() + timeout
+        deadline = self._clock.monotonic() + timeout
         while True:
             try:
                 self.connect().close()
             except PortClosed:
-                if time.monotonic() > deadline:
+                if self._clock.monotonic() > deadline:
                     raise TimeoutError(f"nothing listened on port {self.number} within {timeout:g} s") from None
                 time.sleep(_LOOK)
             else:

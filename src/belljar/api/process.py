@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any, AnyStr, Generic
 
 from belljar.abi.limits import Limits
-from belljar.api.clock_host import monotonic
 from belljar.api.command import Command, OfCommand
 from belljar.api.link_host import Link
 from belljar.api.output import Lines, Output, collect
@@ -101,7 +100,7 @@ class Process(OfCommand, Generic[AnyStr]):
         timeout: float | None = None,
     ) -> None:
         self._link = link
-        self._began, self._timeout = monotonic(), timeout
+        self._began, self._timeout = self._link.clock.monotonic(), timeout
 
         def send(frame: bytes) -> None:
             link.send(frame, deadline=self.command.deadline)
@@ -127,7 +126,7 @@ class Process(OfCommand, Generic[AnyStr]):
         """The exit code, or None if `timeout` seconds passed first."""
         if timeout is None:
             self._link.expect(lambda: self.command.state.done, self.command.deadline)
-        elif not self._link.wait(self.command.state, monotonic() + timeout):
+        elif not self._link.wait(self.command.state, self._link.clock.monotonic() + timeout):
             return None
         return self.command.exit_code()
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, Self, Unpack, overload
 from belljar.abi.limits import Limits
 from belljar.api import operations
 from belljar.api.await_host import exclusive
-from belljar.api.clock_host import monotonic, repeat
+from belljar.api.clock_host import repeat
 from belljar.api.command import (
     ExecOptions,
     SpawnOptions,
@@ -150,7 +150,7 @@ class Sandbox:
             raise
 
     def _open_link(self, settings: Settings) -> Link:
-        return Link(take_worker(settings), Conversation(), settings.limits)
+        return Link(take_worker(settings), Conversation(clock=settings.clock), settings.limits, settings.clock)
 
     def _boot(self) -> None:
         self._link.send(self._conversation.message(self._settings.boot(self._link.worker.env)))
@@ -179,6 +179,7 @@ class Sandbox:
             output_bytes=settings.limits.output_bytes,
             network=None if access is None else lambda: access.gate(link.conversation.observe),
             processes=self._js_processes(),
+            clock=link.clock,
         )
         if self._link.closed:
             js.close()
@@ -200,7 +201,9 @@ class Sandbox:
 
         self._settings.check_possible("containers")
         link = self._link
-        return Containers(self._run, self.exec, self.spawn, link.offers, self._settings.store, link.serve_in_background)
+        return Containers(
+            self._run, self.exec, self.spawn, link.offers, self._settings.store, link.clock, link.serve_in_background
+        )
 
     def _js_processes(self) -> JsProcesses | None:
         return None  # this machine's own
@@ -231,7 +234,7 @@ class Sandbox:
         if self._settings.on_event is not None:
             from belljar.api.events import Events
 
-            events = Events(self._settings.name, self._settings.on_event, self._conversation)
+            events = Events(self._settings.name, self._settings.on_event, self._conversation, self._link.clock)
             self._link.send(events.watch_files())
 
     def _boot_services(self, *, stored: bool) -> None:
@@ -252,7 +255,8 @@ class Sandbox:
 
     def _layers(self) -> list[str]:
         """The layers the worker reported when it was locked."""
-        if not self._link.wait_until(lambda: self._conversation.ready is not None, monotonic() + START_SECONDS):
+        deadline = self._link.clock.monotonic() + START_SECONDS
+        if not self._link.wait_until(lambda: self._conversation.ready is not None, deadline):
             raise SandboxCreationError("the sandbox's worker did not report in time. Try again; see `belljar doctor`.")
         return self._link.layers
 
@@ -610,7 +614,7 @@ class Sandbox:
         """
         from belljar.api.ports_host import Port, check_port
 
-        return Port(self._open_port, check_port(number))
+        return Port(self._open_port, check_port(number), self._link.clock)
 
     def expose(self, port: int, host_port: int = 0) -> tuple[str, int]:
         """Let this machine's own programs reach a port of the sandbox: a listener on loopback, closed with the sandbox.

@@ -9,7 +9,6 @@ from msgspec import Struct
 
 from belljar.abi.errno import ENOENT
 from belljar.abi.paths import fsdecode, fsencode
-from belljar.api.clock_host import monotonic
 from belljar.api.errors import ENDED, FileError, ServiceError, printable
 from belljar.api.operations import Steps, ask, check_answer
 from belljar.api.owner_host import refuse_copy
@@ -133,7 +132,7 @@ def shut_down(link: Link) -> Waits[None]:
     def call(seconds: float, name: str, *arguments: Any) -> Waits[Any]:
         pending, frame = link.conversation.call(name, *arguments)
         link.send(frame)
-        done = yield link.wait_until(lambda: pending.done, monotonic() + seconds)
+        done = yield link.wait_until(lambda: pending.done, link.clock.monotonic() + seconds)
         return pending.value if done and pending.error is None else None
 
     try:
@@ -141,8 +140,8 @@ def shut_down(link: Link) -> Waits[None]:
         if not isinstance(found, list) or not any(_status(each).state not in ("stopped", "done") for each in found):
             return
         number = yield from call(_ASK_SECONDS, "service_begin", "shutdown", b"", SHUTDOWN_SECONDS)
-        until = monotonic() + SHUTDOWN_SECONDS + _GRACE_SECONDS
-        while isinstance(number, int) and monotonic() < until:
+        until = link.clock.monotonic() + SHUTDOWN_SECONDS + _GRACE_SECONDS
+        while isinstance(number, int) and link.clock.monotonic() < until:
             if (yield from call(_GRACE_SECONDS, "service_end", number)) is not None:
                 return
     except ENDED:

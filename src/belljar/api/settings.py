@@ -12,7 +12,7 @@ from msgspec import Struct, structs
 from belljar.abi.base import TAKEN_NAMES, WORKSPACE
 from belljar.abi.limits import OVERHEAD, Limits
 from belljar.abi.wire import Boot
-from belljar.api.clock_host import new_id, wall_time
+from belljar.api.clock_host import HOST_CLOCK, new_id
 from belljar.api.command import StartOptions
 from belljar.api.errors import IsolationUnavailable, NotOnThisTier, SandboxCreationError
 from belljar.api.mounts import Mount, check_mount
@@ -23,6 +23,7 @@ from belljar.lockdown.layers import ON_DEMAND, missing
 from belljar.owner.handle_host import CgroupUnavailable, WorkerHandle
 
 if TYPE_CHECKING:
+    from belljar.abi.clock import Clock
     from belljar.api.async_link_host import AsyncLink
     from belljar.api.companion import NativeGrant
     from belljar.api.dialogue import Engine
@@ -148,9 +149,10 @@ class Settings(Struct, frozen=True):
     """Of a sandbox that builds an image: see `Boot`."""
     passive: bool = False
     """Whether its services are not started: it is the template of others, or builds an image."""
+    clock: Clock = HOST_CLOCK
 
     @classmethod
-    def check(cls, options: SandboxOptions) -> Self:
+    def check(cls, options: SandboxOptions, clock: Clock = HOST_CLOCK) -> Self:
         """TypeError, ValueError or SandboxCreationError, saying what is wrong."""
         unknown = set(options) - set(SandboxOptions.__annotations__)
         if unknown:
@@ -204,14 +206,15 @@ class Settings(Struct, frozen=True):
             named=bool(options.get("name")),
             user=user,
             on_event=options.get("on_event"),
-            created=wall_time(),
+            created=clock.time(),
+            clock=clock,
             store=check_store(options.get("store")),
             checkpoint=_check_checkpoint(options.get("checkpoint")),
         )
 
     def branch(self) -> Self:
         """Those of a branch: the same, under a name of its own."""
-        return structs.replace(self, name=new_id(), created=wall_time(), named=False, checkpoint=None)
+        return structs.replace(self, name=new_id(), created=self.clock.time(), named=False, checkpoint=None)
 
     def plain(self) -> Self:
         """Those of a template for sandboxes like this one: without what a sandbox gets after it was booted."""
@@ -246,7 +249,7 @@ class Settings(Struct, frozen=True):
         if self.on_event is not None:
             from belljar.api.events import Event
 
-            self.on_event(Event(kind, wall_time(), self.name, details))
+            self.on_event(Event(kind, self.clock.time(), self.name, details))
 
     def python(self) -> Engine:
         """The kind of interpreter that `sandbox.python` is."""

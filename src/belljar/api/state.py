@@ -16,7 +16,6 @@ from belljar.abi.limits import Limits
 from belljar.abi.native import SYSTEM
 from belljar.abi.paths import fsdecode, fsencode, normalise
 from belljar.api.captured_tree import TreeTable, nonsense
-from belljar.api.clock_host import wall_time
 from belljar.api.errors import FileError, SandboxError, printable
 from belljar.api.lower import Lower
 from belljar.api.mounts import Mount
@@ -399,7 +398,7 @@ def take(
         told = [printable(text.decode("utf-8", "replace")) for text in begun.lost] + (lost or [])
         saved = [(language, list(pieces_of(data))) for language, data in sorted((variables or {}).items())]
         record = SnapshotRecord(
-            created=int(wall_time() * 1e9),
+            created=int(settings.clock.time() * 1e9),
             label=label,
             parent=state.parent,
             trees=trees,

@@ -11,6 +11,7 @@ from collections.abc import Callable, Generator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 if TYPE_CHECKING:
+    from belljar.abi.clock import Clock
     from belljar.api.core import Conversation
     from belljar.owner.handle_host import WorkerHandle
 
@@ -23,6 +24,7 @@ class Link(Protocol):
     """The connection to a worker, of either front. Its waits give their results, or awaitables."""
 
     conversation: Conversation
+    clock: Clock
 
     @property
     def worker(self) -> WorkerHandle: ...

@@ -12,7 +12,6 @@ from typing import Any, Self
 from belljar.abi.paths import fsencode
 from belljar.abi.wire import Plain, WireError
 from belljar.api.changes import Change, changes_from
-from belljar.api.clock_host import monotonic
 from belljar.api.core import Pending
 from belljar.api.errors import SandboxError
 from belljar.api.owner_host import refuse_copy
@@ -50,9 +49,8 @@ class WatchCore:
                 self._asked, frame = self._link.conversation.call("changes", self._number)
                 self._link.send(frame)
             asked = self._asked
-            if not (
-                yield self._link.wait_until(lambda: asked.done, None if timeout is None else monotonic() + timeout)
-            ):
+            deadline = None if timeout is None else self._link.clock.monotonic() + timeout
+            if not (yield self._link.wait_until(lambda: asked.done, deadline)):
                 return None
             self._asked = None
             raise_failure(asked)

@@ -75,10 +75,10 @@ class AsyncRemoteSandbox(AsyncSandbox):
             raise TypeError("attach needs the id of a sandbox: AsyncRemoteSandbox.attach(url, key, sandbox.id)")
         sandbox = cls.__new__(cls)
         sandbox._server = server = Server.find(url, key)
-        Settings.check(dict(options))  # type: ignore[arg-type]
-        client = await in_thread(lambda: connect(server, Attach(id)), Client.abandon)
+        clock = Settings.check(dict(options)).clock  # type: ignore[arg-type]
+        client = await in_thread(lambda: connect(server, Attach(id), clock), Client.abandon)
         settings = attached_settings(client, options)
-        sandbox._assemble(settings, begin_async(client, settings.limits))
+        sandbox._assemble(settings, begin_async(client, settings.limits, clock))
         try:
             sandbox._open_ways()
             sandbox._watch_events()
@@ -179,7 +179,7 @@ class AsyncRemoteSandbox(AsyncSandbox):
         if settings.native is not None:
             raise SandboxCreationError("a snapshot of a native sandbox is restored by Sandbox.restore, not on a server")
         hello = create_message(settings, self._template, self._keep_seconds, self._given)
-        client = await in_thread(lambda: connect(self._server, hello), Client.discard)
+        client = await in_thread(lambda: connect(self._server, hello, settings.clock), Client.discard)
         try:
             check_placed(settings, client, self._state)
         except BaseException:
@@ -187,7 +187,7 @@ class AsyncRemoteSandbox(AsyncSandbox):
             raise
         self._settings = placed(self._settings, client)
         self.python.core.engine = self._settings.python()
-        link = begin_async(client, settings.limits)
+        link = begin_async(client, settings.limits, settings.clock)
         serve_mounts(link, self._settings, client)
         return link
 

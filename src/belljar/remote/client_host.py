@@ -19,9 +19,9 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
+from belljar.abi.clock import Clock
 from belljar.abi.install import install_hint
 from belljar.abi.wire import WireError
-from belljar.api.clock_host import monotonic
 from belljar.api.errors import InfrastructureError, SandboxClosed, SandboxCreationError, SandboxError, printable
 from belljar.owner.handle_host import WorkerHandle
 from belljar.remote.errors import rebuild
@@ -126,7 +126,8 @@ if hasattr(os, "register_at_fork"):
 class Client:
     """One session. Made by `connect`; its methods are for any thread, those with an underscore for the loop's own."""
 
-    def __init__(self, server: Server, websocket: Any, welcome: Welcome) -> None:
+    def __init__(self, server: Server, websocket: Any, welcome: Welcome, clock: Clock) -> None:
+        self._clock = clock
         self.server = server
         self.welcome = welcome
         self.id = welcome.id
@@ -246,23 +247,23 @@ class Client:
 
     async def _reconnect(self) -> None:
         """Go on with the session on another connection. InfrastructureError if that can't be had in time."""
-        until = monotonic() + (_CLOSE_SECONDS if self._leaving else self.welcome.keeps)
+        until = self._clock.monotonic() + (_CLOSE_SECONDS if self._leaving else self.welcome.keeps)
         pause = _FIRST_PAUSE
         while True:
             resume = Resume(self.welcome.token, self._mux.session.received)
             try:
-                self._websocket, welcome = await greet(self.server, resume, max(1.0, until - monotonic()))
+                self._websocket, welcome = await greet(self.server, resume, max(1.0, until - self._clock.monotonic()))
                 self._mux.session.resume(welcome.received)
                 return
             except _Unreachable as error:
-                if monotonic() + pause > until:
+                if self._clock.monotonic() + pause > until:
                     raise InfrastructureError(
                         f"the connection to {self.server.url} was lost, and there was none again within "
                         f"{self.welcome.keeps:g} s: {error}"
                     ) from None
             except WireError as error:
                 raise InfrastructureError(f"the session could not be resumed: {error}") from None
-            await asyncio.sleep(pause)
+            await self._clock.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
 
     # The end.
@@ -346,12 +347,12 @@ def _closed_error() -> type[Exception]:
     return ConnectionClosed
 
 
-def connect(server: Server, hello: Hello) -> Client:
+def connect(server: Server, hello: Hello, clock: Clock) -> Client:
     """A new session. Blocks; InfrastructureError, SandboxError, TypeError, ValueError."""
 
     async def open_() -> Client:
         try:
-            return Client(server, *await greet(server, hello, OPEN_SECONDS))
+            return Client(server, *await greet(server, hello, OPEN_SECONDS), clock)
         except _Unreachable as error:
             raise InfrastructureError(f"the server at {server.url} can't be reached: {error}") from None
         except WireError as error:

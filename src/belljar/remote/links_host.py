@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from threading import RLock
 from typing import Any, Final
 
+from belljar.abi.clock import Clock
 from belljar.abi.limits import Limits
 from belljar.api.async_link_host import AsyncLink
-from belljar.api.clock_host import monotonic
 from belljar.api.core import Conversation
 from belljar.api.errors import EndedError
 from belljar.api.forking import FORK_SECONDS, OnSplit
@@ -30,16 +30,16 @@ class RemoteConversation(Conversation):
     client: Client
 
     def branch(self) -> RemoteConversation:
-        return RemoteConversation(self._next)
+        return RemoteConversation(self._next, self._clock)
 
     def end_of_worker(self) -> EndedError:
         return why_ended(self.client)
 
 
-def parts(client: Client) -> tuple[RemoteWorker, RemoteConversation, Offers]:
+def parts(client: Client, clock: Clock) -> tuple[RemoteWorker, RemoteConversation, Offers]:
     """What a link to a session that has just begun is made of."""
     slot = client.welcome.slot
-    return _join(client, RemoteConversation((slot << _SHIFT) + 1), Offers(RLock(), slot * EXPORTS))
+    return _join(client, RemoteConversation((slot << _SHIFT) + 1, clock), Offers(RLock(), slot * EXPORTS, clock))
 
 
 def _join(
@@ -62,10 +62,10 @@ def fork(link: Any, interpreters: Sequence[int]) -> Waits[tuple[RemoteWorker, Re
     pending.on_done = answered
     try:
         link.send(frame)
-        yield link.expect(lambda: pending.done, monotonic() + 2 * FORK_SECONDS + link.client.welcome.keeps)
+        yield link.expect(lambda: pending.done, link.clock.monotonic() + 2 * FORK_SECONDS + link.client.welcome.keeps)
         raise_failure(pending)
         token = check_answer(pending.value, str)
-        client = yield link.call_blocking(lambda: connect(link.client.server, Open(token)), Client.discard)
+        client = yield link.call_blocking(lambda: connect(link.client.server, Open(token), link.clock), Client.discard)
     except BaseException:
         pending.on_done = None
         for _, offers in halves:
@@ -87,7 +87,7 @@ class RemoteLink(Link):
     def fork(self, interpreters: Sequence[int] = ()) -> RemoteLink:
         with self._forking:
             worker, conversation, offers = finish(fork(self, interpreters))
-        branch = RemoteLink(worker, conversation, self._limits, offers)
+        branch = RemoteLink(worker, conversation, self._limits, self.clock, offers)
         if self._reader is not None:
             branch.serve_in_background()
         return branch
@@ -107,14 +107,14 @@ class AsyncRemoteLink(AsyncLink):
         assert on_split is None
         async with self._forking:
             worker, conversation, offers = await finish_async(fork(self, interpreters))
-        return AsyncRemoteLink(worker, conversation, self._limits, offers)
+        return AsyncRemoteLink(worker, conversation, self._limits, self.clock, offers)
 
 
-def begin(client: Client, limits: Limits) -> RemoteLink:
-    worker, conversation, offers = parts(client)
-    return RemoteLink(worker, conversation, limits, offers)
+def begin(client: Client, limits: Limits, clock: Clock) -> RemoteLink:
+    worker, conversation, offers = parts(client, clock)
+    return RemoteLink(worker, conversation, limits, clock, offers)
 
 
-def begin_async(client: Client, limits: Limits) -> AsyncRemoteLink:
-    worker, conversation, offers = parts(client)
-    return AsyncRemoteLink(worker, conversation, limits, offers)
+def begin_async(client: Client, limits: Limits, clock: Clock) -> AsyncRemoteLink:
+    worker, conversation, offers = parts(client, clock)
+    return AsyncRemoteLink(worker, conversation, limits, clock, offers)

@@ -151,7 +151,7 @@ def serve_mounts(link: Link | AsyncLink, settings: Settings, client: Client) -> 
         assert isinstance(worker, RemoteWorker)
         worker.mounts = RemoteMounts(client)
         link.offers.native_mounts = NativeMounts(
-            worker.mounts, settings.limits, settings.cwd, lambda: conversation.observe
+            worker.mounts, settings.limits, settings.cwd, lambda: conversation.observe, link.clock
         )
 
 

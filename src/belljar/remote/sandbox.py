@@ -78,10 +78,10 @@ class RemoteSandbox(Sandbox):
             raise TypeError("attach needs the id of a sandbox: RemoteSandbox.attach(url, key, sandbox.id)")
         sandbox = cls.__new__(cls)
         sandbox._server = Server.find(url, key)
-        Settings.check(dict(options))  # type: ignore[arg-type]
-        client = connect(sandbox._server, Attach(id))
+        clock = Settings.check(dict(options)).clock  # type: ignore[arg-type]
+        client = connect(sandbox._server, Attach(id), clock)
         settings = attached_settings(client, options)
-        sandbox._assemble(settings, begin(client, settings.limits), None)
+        sandbox._assemble(settings, begin(client, settings.limits, clock), None)
         try:
             sandbox._watch_events()
             sandbox._run(operations.set_up(settings, sandbox._link.offers))
@@ -163,10 +163,8 @@ class RemoteSandbox(Sandbox):
     def _open_link(self, settings: Settings) -> RemoteLink:
         if settings.native is not None:
             raise SandboxCreationError("a snapshot of a native sandbox is restored by Sandbox.restore, not on a server")
-        return begin(
-            connect(self._server, create_message(settings, self._template, self._keep_seconds, self._given)),
-            settings.limits,
-        )
+        hello = create_message(settings, self._template, self._keep_seconds, self._given)
+        return begin(connect(self._server, hello, settings.clock), settings.limits, settings.clock)
 
     def _assemble(self, settings: Settings, link: Link, state: State | None) -> None:
         assert isinstance(link, RemoteLink)
