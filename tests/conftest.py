@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import threading
 from collections import defaultdict
 from collections.abc import Iterator
 from random import Random
@@ -34,6 +36,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # A shell's background job ignores ^C, and so would the programs that tests start and interrupt.
+    if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if config.option.rooms and not hasattr(config, "workerinput"):
         config.pluginmanager.register(RoomReport(config), "rooms")
 

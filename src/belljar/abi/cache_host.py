@@ -8,6 +8,8 @@ import sys
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 """Directory of this installation: files cached by another one are not used."""
+DRAFTS = "BELLJAR_DRAFTS"
+"""Variable with the directories for what is not finished; whoever set it removes them (cli/guarded_host.py)."""
 
 
 def cache_directory() -> str | None:
@@ -49,6 +51,20 @@ def private_directory(path: str) -> str | None:
     except OSError:
         return None
     return path if is_private(path) else None
+
+
+def draft_directory(place: str | os.PathLike[str]) -> str:
+    """The directory in which to make what is renamed into `place`: on the same file system.
+
+    It is `place` itself, unless `belljar prepare` or the like set one that it will remove.
+    """
+    for path in filter(None, os.environ.get(DRAFTS, "").split(os.pathsep)):
+        try:
+            if os.stat(path).st_dev == os.stat(place).st_dev:
+                return path
+        except OSError:
+            continue
+    return os.fspath(place)
 
 
 def is_private(path: str) -> bool:

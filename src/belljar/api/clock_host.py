@@ -14,9 +14,7 @@ from belljar.abi.errors import SandboxError
 HOST_CLOCK: Final = HostClock()
 """What sandboxes go by, unless a test gives them another clock."""
 
-monotonic = time.monotonic
 wall_time = time.time
-
 
 T = TypeVar("T")
 

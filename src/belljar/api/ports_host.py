@@ -214,7 +214,8 @@ def _request(
     connection.sock = stream
     try:
         data = body.encode() if isinstance(body, str) else body
-        connection.request(method, path, data, {"Connection": "close", **(headers or {})})
+        with suppress(BrokenPipeError):  # a server may answer and close before it has read the body
+            connection.request(method, path, data, {"Connection": "close", **(headers or {})})
         answer = connection.getresponse()
         return PortResponse(answer.status, dict(answer.getheaders()), answer.read())
     finally:

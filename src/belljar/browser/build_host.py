@@ -14,7 +14,7 @@ import shutil
 import subprocess
 import tempfile
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
@@ -22,6 +22,7 @@ from typing import Final
 
 import msgspec
 
+from belljar.abi.cache_host import draft_directory
 from belljar.abi.install import install_hint
 from belljar.abi.version import __version__
 from belljar.browser.embedders_host import EMBEDDERS, check_origins
@@ -98,23 +99,31 @@ _SECONDS: Final = 900
 
 
 def build(
-    directory: Path, *, compress: bool = True, packages: Sequence[str] = (), embedders: Sequence[str] = ()
+    directory: Path,
+    *,
+    compress: bool = True,
+    packages: Sequence[str] = (),
+    embedders: Sequence[str] = (),
+    hear: Callable[[str], object] = lambda step: None,
 ) -> Path:
     """Build the page in a directory, which is replaced. BuildError.
 
     `packages` are for guest Python (packages_host.py); `embedders` are origins whose pages may use it by a bridge.
+    `hear` is told what is made next.
     """
     if directory.exists() and any(directory.iterdir()) and not (directory / "belljar.mjs").exists():
         raise BuildError(f"{directory} has other files in it: name a new directory, or one that was built before")
     directory.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=directory.parent, prefix=".belljar-") as scratch:
+    with tempfile.TemporaryDirectory(dir=draft_directory(directory.parent), prefix=".belljar-") as scratch:
         made = Path(scratch) / "page"
+        hear("Pyodide")
         shutil.copytree(
             _PAGE, made, ignore=shutil.ignore_patterns("compile.mjs", "image.mjs", "loaded.mjs", "__pycache__")
         )
         unpack(fetch(PYODIDE), made, {name: f"pyodide/{name}" for name in _PYODIDE_FILES})
         _store(made / "pyodide/python_stdlib.zip")
         _compile_library(made)
+        hear("the page's own modules")
         known = _forget_packages(made / "pyodide/pyodide-lock.json")
         unpack(fetch(XTERM), made, {"lib/xterm.mjs": "xterm/xterm.mjs", "css/xterm.css": "xterm/xterm.css"})
         unpack(fetch(XTERM_FIT), made, {"lib/addon-fit.mjs": "xterm/addon-fit.mjs"})
@@ -122,16 +131,20 @@ def build(
         for name in PACKAGES:
             modules += package(name)
         _compile(modules, made, made / "belljar.zip")
+        hear("guest Python")
         build_guest(made, packages, known)
         _compile_loaded(made, Path(scratch))
+        hear("guest JavaScript")
         add_javascript(made)
         _describe(made)
         (made / EMBEDDERS).write_text(json.dumps({"origins": check_origins(embedders)}) + "\n")
         _list_offline(made)
         if compress:
+            hear("compressed copies")
             with ThreadPoolExecutor() as pool:
                 list(pool.map(_compress, [path for path in sorted(made.rglob("*")) if path.suffix in _COMPRESSED]))
-        shutil.rmtree(directory, ignore_errors=True)
+        if directory.exists():
+            directory.rename(Path(scratch) / "replaced")  # at no moment is a part of a page there
         made.rename(directory)
     return directory
 
@@ -207,7 +220,7 @@ def _compile_library(made: Path) -> None:
     """
     kept = cache_place() / f"{PYODIDE.sha256}.library2"
     if not kept.exists():
-        with tempfile.TemporaryDirectory(dir=kept.parent) as scratch:
+        with tempfile.TemporaryDirectory(dir=draft_directory(kept.parent)) as scratch:
             with zipfile.ZipFile(made / "pyodide/python_stdlib.zip") as archive:
                 archive.extractall(scratch)
             top = Path(scratch)
@@ -304,7 +317,7 @@ def _compress(path: Path) -> None:
     kept = cache_place() / f"{hashlib.sha256(data).hexdigest()}.compressed"
     if not kept.exists():
         packed = msgspec.msgpack.encode((gzip.compress(data, 9, mtime=0), _brotli(data)))
-        unfinished = kept.with_suffix(f".{os.getpid()}.{path.name}")
+        unfinished = Path(draft_directory(kept.parent), f"{kept.stem}.{os.getpid()}.{path.name}")
         unfinished.write_bytes(packed)
         unfinished.replace(kept)
     for suffix, copy in zip(

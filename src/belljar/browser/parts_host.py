@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from belljar.abi.cache_host import cache_directory, private_directory
+from belljar.abi.cache_host import cache_directory, draft_directory, private_directory
 from belljar.browser.errors import BuildError
 from belljar.engines.errors import EngineUnavailable
 from belljar.engines.owner.js_build_host import node
@@ -60,7 +60,7 @@ def fetch(part: Part) -> Path:
     kept = place / part.sha256
     if kept.exists() and _digest(kept) == part.sha256:
         return kept
-    with tempfile.TemporaryDirectory(dir=place) as scratch:
+    with tempfile.TemporaryDirectory(dir=draft_directory(place)) as scratch:
         _run(_npm(part) if not part.platform else _pip(part), scratch)
         (found,) = [each for each in Path(scratch).iterdir() if each.suffix in (".tgz", ".whl")]
         if (digest := _digest(found)) != part.sha256:

@@ -65,7 +65,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     start: Start | None = None
     try:
         start = begin(given)  # first of all: the sandbox gets ready while the rest of us is loaded
-        status = _run(given, start)
+        status = _run(given, start, guard=argv is None)
     except KeyboardInterrupt:
         status = 130
     except BaseException:  # mostly something to say about the command line: nothing to leave behind for
@@ -78,7 +78,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     return leave(status) if argv is None else status
 
 
-def _run(argv: Sequence[str], start: Start | None) -> int:
+def _run(argv: Sequence[str], start: Start | None, guard: bool) -> int:
+    """`guard`: whether this process is the command's own, so that it may be run by `run_guarded`."""
     parser = build_parser(start, only=argv[0] if start is not None else "")
     if argv and argv[0] not in ("-h", "--help", "--version") and argv[0].startswith("-"):
         parser.error(f"no such option: {argv[0]}")
@@ -91,6 +92,10 @@ def _run(argv: Sequence[str], start: Start | None) -> int:
     from belljar.api.errors import SandboxError
 
     try:
+        if guard and hasattr(arguments, "makes_files_in"):
+            from belljar.cli.guarded_host import run_guarded
+
+            return run_guarded(lambda: int(arguments.run(arguments)), arguments.makes_files_in(arguments))
         return int(arguments.run(arguments))
     except SandboxError as error:
         complain(f"belljar: {error}")

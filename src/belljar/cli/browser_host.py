@@ -40,7 +40,7 @@ def add_to(subcommands: Any) -> None:
         metavar="ORIGIN",
         help="pages of this origin may use the sandboxes of this one, by a bridge; may be repeated",
     )
-    build.set_defaults(run=_build)
+    build.set_defaults(run=_build, makes_files_in=_places)
     serve = actions.add_parser("serve", help="serve such a directory", description="Serve a built page.")
     serve.add_argument("--dir", default=DIRECTORY, metavar="DIR", help="built before (default %(default)s)")
     serve.add_argument("--host", default="127.0.0.1", metavar="ADDRESS", help="listen here (default %(default)s)")
@@ -48,13 +48,22 @@ def add_to(subcommands: Any) -> None:
     serve.set_defaults(run=_serve)
 
 
+def _places(arguments: argparse.Namespace) -> list[str]:
+    from belljar.abi.cache_host import cache_directory
+
+    cache = cache_directory()
+    return [str(Path(arguments.output).absolute().parent), *([cache] if cache else [])]
+
+
 def _build(arguments: argparse.Namespace) -> int:
     from belljar.browser.build_host import build
     from belljar.browser.errors import BuildError
+    from belljar.engines.owner.progress_host import steps
 
     directory = Path(arguments.output)
     try:
-        build(directory, packages=arguments.packages, embedders=arguments.embed)
+        with steps() as hear:
+            build(directory, packages=arguments.packages, embedders=arguments.embed, hear=hear)
     except (BuildError, OSError) as error:
         complain(f"belljar browser build: {error}")
         return 1

@@ -33,7 +33,14 @@ def add_to(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     )
     parser.add_argument("--mirror", default="", metavar="URL", help="microvm: of Debian's archive, without /debian")
     parser.add_argument("--remove", action="store_true", help="remove the toolchain again")
-    parser.set_defaults(run=_run)
+    parser.set_defaults(run=_run, makes_files_in=_places)
+
+
+def _places(_: argparse.Namespace) -> list[str]:
+    from belljar.abi.cache_host import cache_directory
+
+    found = cache_directory()
+    return [found] if found else []
 
 
 def _run(arguments: argparse.Namespace) -> int:

@@ -69,7 +69,7 @@ def add_to(subcommands: argparse._SubParsersAction[argparse.ArgumentParser], sta
 def run(parser: argparse.ArgumentParser, arguments: argparse.Namespace, start: Start | None) -> int:
     from dataclasses import replace
 
-    from belljar.api.clock_host import monotonic
+    from belljar.api.clock_host import HOST_CLOCK
 
     settings = sandbox_arguments(parser, arguments)
     overlays = [path for path, text in zip(settings["mounts"], arguments.mount, strict=True) if is_overlay(text)]
@@ -98,7 +98,7 @@ def run(parser: argparse.ArgumentParser, arguments: argparse.Namespace, start: S
     except (ValueError, TypeError) as error:
         parser.error(str(error))
     with sandbox:
-        began = monotonic()
+        began = HOST_CLOCK.monotonic()
         process = sandbox.spawn(command, stdin=stdin)
         if stdin is None or stdin == PIPE:
             threading.Thread(target=pass_on, args=(process.stdin,), daemon=True).start()
@@ -118,7 +118,7 @@ def run(parser: argparse.ArgumentParser, arguments: argparse.Namespace, start: S
         result: dict[str, Any] = {
             **shown,
             "exit_code": code,
-            "duration_ms": round((monotonic() - began) * 1e3, 3),
+            "duration_ms": round((HOST_CLOCK.monotonic() - began) * 1e3, 3),
             "timed_out": timed_out,
             "truncated": process.truncated,
             "limit": process.limit,

@@ -28,7 +28,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
-from belljar.abi.cache_host import cache_directories, cache_directory
+from belljar.abi.cache_host import cache_directories, cache_directory, draft_directory
 from belljar.engines.compiler_host import ROUND, Progress, run_compiler
 
 Quality = Literal["quick", "optimised"]
@@ -88,7 +88,7 @@ def _key(place: Path) -> bytes:
     path = place / "key"
     if not path.exists():
         # Whole or not at all: another process may be here at the same moment, and its key is then everybody's.
-        descriptor, draft = tempfile.mkstemp(dir=place)
+        descriptor, draft = tempfile.mkstemp(dir=draft_directory(place))
         with os.fdopen(descriptor, "wb") as file:
             file.write(os.urandom(_KEY_BYTES))
         with suppress(FileExistsError):
@@ -164,7 +164,7 @@ def _seal(place: Path, name: str, contents: mmap.mmap | bytes | bytearray) -> by
 def store(path: Path, contents: bytes | bytearray) -> None:
     """Write an artefact and its seal, durably, the seal first: a file at its place is complete."""
     for target, data in ((path.with_suffix(".mac"), _seal(path.parent, path.stem, contents)), (path, contents)):
-        beside = target.with_name(f".{target.name}.{os.getpid()}")
+        beside = Path(draft_directory(target.parent), f".{target.name}.{os.getpid()}")
         try:
             with open(beside, "wb", opener=lambda name, flags: os.open(name, flags | os.O_EXCL, 0o600)) as file:
                 file.write(data)

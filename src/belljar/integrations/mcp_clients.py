@@ -8,9 +8,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from belljar.abi.clock import Clock
 from belljar.api.async_process import AsyncProcess, AsyncStream
 from belljar.api.async_sandbox import AsyncSandbox
-from belljar.api.clock_host import monotonic
+from belljar.api.clock_host import HOST_CLOCK
 from belljar.api.errors import SandboxError
 from belljar.integrations.extras import needs
 from belljar.remote.choice import PlacedOptions, make_async_sandbox
@@ -84,7 +85,8 @@ class Box:
 class Boxes:
     """The sandboxes of one server: by session for those who have one, and by the name of each."""
 
-    def __init__(self, options: PlacedOptions, *, most: int, idle_seconds: float) -> None:
+    def __init__(self, options: PlacedOptions, *, most: int, idle_seconds: float, clock: Clock = HOST_CLOCK) -> None:
+        self._clock = clock
         self._options = options
         self._most = most
         self._idle_seconds = idle_seconds
@@ -99,7 +101,7 @@ class Boxes:
             if name is None:
                 name = await self._own_name(context)
             box = self._find(_session(context), name)
-            box.used = monotonic()
+            box.used = self._clock.monotonic()
             self._boxes.move_to_end(name)
             return box
 
@@ -137,7 +139,7 @@ class Boxes:
 
     def _add(self, sandbox: AsyncSandbox, context: Context[Any, Any]) -> str:
         session, name = _session(context), sandbox.name
-        self._boxes[name] = Box(sandbox, session, used=monotonic())
+        self._boxes[name] = Box(sandbox, session, used=self._clock.monotonic())
         # The SDK's place for what ends with a connection; a request that is a connection of its own keeps nothing.
         connection = getattr(context.request_context.session, "_connection", None)
         if connection is not None and connection.session_id is not None:
@@ -153,7 +155,7 @@ class Boxes:
     async def _close_idle(self) -> None:
         while self._boxes:
             name, box = next(iter(self._boxes.items()))
-            if monotonic() - box.used < self._idle_seconds:
+            if self._clock.monotonic() - box.used < self._idle_seconds:
                 return
             await self._close(name)
 

@@ -11,6 +11,7 @@ import platform
 from contextlib import suppress
 from typing import Final
 
+from belljar.abi.cache_host import draft_directory
 from belljar.abi.limits import MIB
 from belljar.owner.handle_host import WorkerUnavailable
 from belljar.vm.command import Accel, Disk, Hardware
@@ -44,7 +45,7 @@ def _verdict(parts: Parts) -> tuple[bool, str]:
         return verdict == "yes", why
     why = probe_kvm(parts)
     with suppress(OSError):
-        temporary = f"{path}.{os.getpid()}"
+        temporary = os.path.join(draft_directory(directory()), f"kvm.{os.getpid()}")
         with open(temporary, "w") as file:
             file.write("yes\n" if not why else f"no\n{why[:1000]}")
         os.rename(temporary, path)

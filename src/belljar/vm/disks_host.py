@@ -13,6 +13,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
+from belljar.abi.cache_host import draft_directory
 from belljar.abi.errors import ImageError
 from belljar.image.tree import FileTree, Node, split_path
 from belljar.native.accounts import choose_account
@@ -86,7 +87,7 @@ def make_disk(
         if (found := find_disk(key)) is not None:
             return found
         objects, tree = find()
-        work = tempfile.mkdtemp(prefix="work-", dir=disks)
+        work = tempfile.mkdtemp(prefix="work-", dir=draft_directory(disks))
         try:
             _complete(objects, tree)
             image = os.path.join(work, "image")

@@ -22,11 +22,11 @@ from typing import Final
 
 from msgspec import Struct
 
-from belljar.abi.cache_host import cache_directory, private_directory
+from belljar.abi.cache_host import cache_directory, draft_directory, private_directory
 from belljar.abi.errors import ImageError
 from belljar.image.debian.assemble import Assembly, read_fields
 from belljar.image.debian.control import Package
-from belljar.image.debian.fetch_host import fetch_pinned
+from belljar.image.debian.fetch_host import PinsGone, fetch_pinned
 from belljar.image.tree import FileTree
 from belljar.native.agent_build_host import AgentUnavailable, agent_program
 from belljar.native.unpack_host import StoredContents, unpack
@@ -189,7 +189,7 @@ def _key() -> str:
 
 
 def _make(place: Path, hear: Hear, mirror: str) -> None:
-    work = Path(tempfile.mkdtemp(prefix="work-", dir=place.parent))
+    work = Path(tempfile.mkdtemp(prefix="work-", dir=draft_directory(place.parent)))
     try:
         tools = unpack_packages(TOOLS, hear, mirror)
         (work / "root").mkdir()
@@ -221,9 +221,26 @@ def unpack_packages(kind: str, hear: Hear, mirror: str = "") -> tuple[Objects, F
 def fetch_kind(kind: str, hear: Hear, mirror: str = "") -> Iterator[tuple[Package, bytes]]:
     """The packages of a kind, with the fields that they have in them. ImageError."""
     wanted = pinned(kind, mirror)
-    for number, (package, data) in enumerate(fetch_pinned(wanted), 1):
-        hear(f"{kind}: {number} of {len(wanted)} packages")
-        yield Package({**read_fields(data, package.name), **package.fields}, package.mirror), data
+    try:
+        for number, (package, data) in enumerate(fetch_pinned(wanted), 1):
+            hear(f"{kind}: {number} of {len(wanted)} packages")
+            yield Package({**read_fields(data, package.name), **package.fields}, package.mirror), data
+    except PinsGone as error:
+        raise ImageError(explain_gone(error)) from error
+
+
+def explain_gone(error: PinsGone) -> str:
+    """What is missing, how to pin anew, and why to look first."""
+    return (
+        f"Debian's mirror does not have these pinned packages any more ({len(error.gone)}):\n  "
+        + str(error).replace("\n", "\n  ")
+        + "\nA mirror drops a version when Debian publishes a newer one; snapshot.debian.org keeps all versions, so if "
+        "it could not be reached, try again from where it can be. Or pin what Debian has today, in a checkout of "
+        "belljar: python tools/pin_microvm.py\n"
+        "Look at what that changed before you use it (git diff src/belljar/vm/pins.txt, and Debian's announcements of "
+        "these packages): the digests in that file are all that belljar trusts, and QEMU, the kernel and every program "
+        "of a machine come from there. Then: make test-microvm"
+    )
 
 
 def _unpack(files: tuple[Objects, FileTree], place: Path) -> None:
@@ -288,7 +305,7 @@ def _fingerprint(path: str) -> str:
 def _write(path: Path, make: Callable[[Path], object]) -> None:
     """Make a file, all or nothing, if it is not there."""
     if not path.exists():
-        with tempfile.TemporaryDirectory(dir=path.parent) as scratch:
+        with tempfile.TemporaryDirectory(dir=draft_directory(path.parent)) as scratch:
             made = Path(scratch) / path.name
             make(made)
             made.rename(path)

@@ -16,6 +16,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from belljar.abi.cache_host import draft_directory
 from belljar.abi.limits import MIB
 from belljar.owner.handle_host import WorkerUnavailable
 from belljar.vm.command import Disk, Hardware, qemu_words
@@ -69,7 +70,7 @@ def _find(parts: Parts, hardware: Hardware) -> Saved:
 
 def _save(parts: Parts, hardware: Hardware, place: str) -> None:
     memory = make_memory(hardware.memory_mib * MIB)
-    work = tempfile.mkdtemp(dir=os.path.dirname(place))
+    work = tempfile.mkdtemp(dir=draft_directory(os.path.dirname(place)))
     process = None
     try:
         process = start_qemu(Start(parts, hardware, Disk(), -1, memory, shared=True))

@@ -19,7 +19,7 @@ from importlib.util import MAGIC_NUMBER, cache_from_source, spec_from_file_locat
 from types import ModuleType
 from typing import Final
 
-from belljar.abi.cache_host import PACKAGE
+from belljar.abi.cache_host import PACKAGE, draft_directory
 from belljar.abi.version import __version__
 
 _MAGIC: Final = f"belljar modules 3 {__version__} {sys.version!r} {PACKAGE}".replace("\n", " ")
@@ -140,7 +140,8 @@ def write_archive(path: str, modules: Iterable[ModuleType]) -> None:
     """Record these modules and the time zones. The file appears whole or not at all."""
     from belljar.libc import tzdata_host
 
-    draft = f"{path}.{os.getpid()}"
+    directory, name = os.path.split(os.path.abspath(path))
+    draft = os.path.join(draft_directory(directory), f".{name}.{os.getpid()}")
     lines: list[str] = []
     codes: list[bytes] = []
     offset = 0

@@ -19,7 +19,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from belljar.abi.cache_host import cache_directories, cache_directory, is_private, private_directory
+from belljar.abi.cache_host import cache_directories, cache_directory, draft_directory, is_private, private_directory
 from belljar.abi.install import install_hint
 from belljar.engines.compiler_host import run_compiler
 from belljar.engines.errors import EngineUnavailable
@@ -117,12 +117,19 @@ def build(target: Path) -> None:
     from belljar.engines.artefact_host import store
 
     compiler = _compiler()
-    with tempfile.TemporaryDirectory(dir=target.parent) as scratch:
+    with tempfile.TemporaryDirectory(dir=draft_directory(target.parent)) as scratch:
         made = Path(scratch) / "belljar.node"
         command = [compiler, *FLAGS, f"-I{headers()}", "-o", str(made), *map(str, sources("*.cc"))]
         try:
             with progress(15.0) as show:
-                done = run_compiler(command, "JavaScript", show, seconds=_BUILD_SECONDS, stdout=subprocess.DEVNULL)
+                done = run_compiler(
+                    command,
+                    "JavaScript",
+                    show,
+                    seconds=_BUILD_SECONDS,
+                    stdout=subprocess.DEVNULL,
+                    env={**os.environ, "TMPDIR": scratch},  # a compiler that is killed leaves files there
+                )
         except subprocess.TimeoutExpired:
             raise EngineUnavailable(f"JavaScript's addon did not compile within {_BUILD_SECONDS:.0f} s") from None
         if done.returncode:

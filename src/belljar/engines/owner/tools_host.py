@@ -15,6 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from belljar.abi.cache_host import draft_directory
 from belljar.engines.artefact_host import Source, directory, find, prepare, store
 from belljar.engines.compiler_host import Progress
 from belljar.engines.errors import EngineUnavailable
@@ -44,7 +45,7 @@ def prepare_tool(tool: Tool, progress: Progress | None = None, fetch: Callable[[
     place.mkdir(parents=True, mode=0o700, exist_ok=True)
     if tool.library:
         _write(place / LIBRARY, members[tool.library])
-    with tempfile.NamedTemporaryFile(dir=place, suffix=".wasm") as program:
+    with tempfile.NamedTemporaryFile(dir=draft_directory(place), suffix=".wasm") as program:
         program.write(members.pop(tool.program))
         program.flush()
         prepare(Source(Path(program.name), tool.program_sha256, tool.title), "optimised", progress)
@@ -153,7 +154,7 @@ def _fetch(url: str) -> bytes:
 
 
 def _write(path: Path, data: bytes) -> None:
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    beside = Path(draft_directory(path.parent), f".{path.name}.{os.getpid()}")
     try:
         beside.write_bytes(data)
         beside.replace(path)

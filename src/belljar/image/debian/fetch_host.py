@@ -24,7 +24,7 @@ from urllib.error import HTTPError
 
 from msgspec import Struct
 
-from belljar.abi.cache_host import cache_directory, private_directory
+from belljar.abi.cache_host import cache_directory, draft_directory, private_directory
 from belljar.abi.errors import ImageError
 from belljar.abi.limits import GIB, MIB
 from belljar.image.debian.archive import Release, parse_release, signed_text
@@ -43,6 +43,34 @@ _WORKERS: Final = 4
 _TRIES: Final = 4
 _FINAL: Final = (400, 401, 403, 404, 410)
 """HTTP's ways to say that asking again is of no use."""
+
+
+_GONE: Final = (404, 410)
+
+
+class NotThere(ImageError):
+    """A mirror answered that it has no such file."""
+
+
+class Unreachable(ImageError):
+    """A mirror did not answer."""
+
+
+class Gone(Struct, frozen=True):
+    """A package of which the first mirror does not have the pinned version any more, nor any other one."""
+
+    name: str
+    version: str
+    answers: tuple[str, ...]
+    """What each mirror said."""
+
+
+class PinsGone(ImageError):
+    """Packages can't be had in the versions that are pinned."""
+
+    def __init__(self, gone: Sequence[Gone]) -> None:
+        super().__init__("\n".join(f"{each.name} {each.version}: {'; '.join(each.answers)}" for each in gone))
+        self.gone = tuple(gone)
 
 
 class Archive(Struct, frozen=True):
@@ -106,28 +134,53 @@ def fetch_packages(packages: Sequence[Package]) -> Iterator[tuple[Package, bytes
 
 
 def fetch_pinned(packages: Sequence[tuple[Package, Sequence[str]]]) -> Iterator[tuple[Package, bytes]]:
-    """Packages that are known by their digests, each from the first of its mirrors that has it. ImageError."""
+    """Packages that are known by their digests, from the cache, or each from the first of its mirrors that has it.
+
+    Raises ImageError, and PinsGone at the end if the first mirror of some has them no more: others are fetched first.
+    """
+    unreachable: set[str] = set()
+    gone: list[Gone] = []
     with ThreadPoolExecutor(_WORKERS) as workers:
-        found = workers.map(lambda each: _fetch_from(*each), packages)
+        found = workers.map(lambda each: _fetch_from(each[0], each[1], unreachable), packages)
         try:
-            yield from zip((package for package, _ in packages), found, strict=True)
+            for (package, _), data in zip(packages, found, strict=True):
+                if isinstance(data, Gone):
+                    gone.append(data)
+                else:
+                    yield package, data
         finally:
             workers.shutdown(cancel_futures=True)
+    if gone:
+        raise PinsGone(gone)
 
 
-def _fetch_from(package: Package, mirrors: Sequence[str]) -> bytes:
-    *others, last = mirrors
-    for mirror in others:
-        with suppress(ImageError):
+def _fetch_from(package: Package, mirrors: Sequence[str], unreachable: set[str]) -> bytes | Gone:
+    """`unreachable`: hosts that did not answer for another package; they are not asked again."""
+    failures: list[ImageError] = []
+    for mirror in mirrors:
+        host = mirror.split("/")[2]
+        if host in unreachable:
+            failures.append(ImageError(f"{host} can't be reached"))
+            continue
+        try:
             return _fetch(f"{mirror}/{package.fields['filename']}", package.sha256, package.size)
-    return _fetch(f"{last}/{package.fields['filename']}", package.sha256, package.size)
+        except NotThere as error:
+            failures.append(error)
+        except Unreachable as error:
+            unreachable.add(host)
+            failures.append(error)
+        except ImageError as error:
+            failures.append(error)
+    if isinstance(failures[0], NotThere):
+        return Gone(package.name, package.fields["version"], tuple(map(str, failures)))
+    raise failures[-1]
 
 
 @contextmanager
 def packages_directory(packages: Sequence[Package]) -> Iterator[str]:
     """A directory with the files of packages, for dpkg. ImageError."""
     try:
-        with tempfile.TemporaryDirectory(dir=_cache()) as directory:
+        with tempfile.TemporaryDirectory(dir=_drafts()) as directory:
             for package, data in fetch_packages(packages):
                 with open(os.path.join(directory, file_name(package)), "wb") as file:
                     file.write(data)
@@ -226,10 +279,19 @@ def _fetch(url: str, digest: str, size: int) -> bytes:
         raise ImageError(f"{url} is not what the archive says it is: it has another size or digest")
     if path:
         with suppress(OSError):  # a cache that is full or read-only costs time, nothing else
-            with tempfile.NamedTemporaryFile(dir=directory, delete=False) as temporary:
-                temporary.write(data)
-            os.rename(temporary.name, path)
+            _keep(path, data)
     return data
+
+
+def _keep(path: str, data: bytes) -> None:
+    with tempfile.NamedTemporaryFile(dir=_drafts(), delete=False) as temporary:
+        try:
+            temporary.write(data)
+            temporary.flush()
+            os.rename(temporary.name, path)
+        except BaseException:
+            os.unlink(temporary.name)
+            raise
 
 
 def _download(url: str, size_max: int) -> bytes:
@@ -241,8 +303,12 @@ def _download(url: str, size_max: int) -> bytes:
                 data: bytes = response.read(size_max + 1)
             break
         except (OSError, ValueError, HTTPException) as error:
+            kind: type[ImageError] = Unreachable
+            if isinstance(error, HTTPError):
+                error.close()
+                kind = NotThere if error.code in _GONE else ImageError
             if attempt == _TRIES - 1 or (isinstance(error, HTTPError) and error.code in _FINAL):
-                raise ImageError(f"{url}: {error}") from None
+                raise kind(f"{url}: {error}") from None
             time.sleep(2**attempt)
     if len(data) > size_max:
         raise ImageError(f"{url} is larger than the archive says, or than it may be")
@@ -252,6 +318,11 @@ def _download(url: str, size_max: int) -> bytes:
 def _cache() -> str | None:
     directory = cache_directory()
     return private_directory(os.path.join(directory, "debian")) if directory else None
+
+
+def _drafts() -> str | None:
+    directory = _cache()
+    return draft_directory(directory) if directory else None
 
 
 def _trim() -> None:
