@@ -24,12 +24,15 @@ class OwnTime:
     def __init__(self) -> None:
         self._start_ns = time.time_ns()
         self._waited = 0.0
+        self._last_ns = 0
 
     def monotonic(self) -> float:
         return time.process_time() + self._waited
 
     def time_ns(self) -> int:
-        return self._start_ns + int(self.monotonic() * 1e9)
+        # Processor time may be counted in ticks; of two files the one written later is newer all the same.
+        self._last_ns = max(self._last_ns + 1000, self._start_ns + int(self.monotonic() * 1e9))
+        return self._last_ns
 
     def wait(self, timeout: float | None) -> bool:
         if timeout is None:

@@ -65,6 +65,7 @@ def api() -> Iterator[tuple[str, list[str]]]:
 def test_the_first_example(api: tuple[str, list[str]], debian: Rootfs, tmp_path: Path) -> None:
     """A durable lane with a host-controlled workspace, DNS and one API with an injected token, nothing else."""
     address, seen = api
+    seen.clear()
     host, _, port = address.partition(":")
 
     def add_token(request: Request) -> None:
