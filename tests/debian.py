@@ -103,4 +103,7 @@ def unpack(package: bytes, directory: Path, rename: Callable[[str], str | None])
             if name is not None and (member.isfile() or member.isdir() or relative):
                 member.name = name
                 member.mode |= 0o600
-                archive.extract(member, directory, filter="data")
+                if hasattr(tarfile, "data_filter"):  # since Python 3.11.4
+                    archive.extract(member, directory, filter="data")
+                else:
+                    archive.extract(member, directory)

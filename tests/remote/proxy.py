@@ -21,6 +21,7 @@ class Proxy:
         self.delay = 0.0
         """Seconds before each piece from the server."""
         self.connections = 0
+        self.refused = 0
         self.bytes = 0
         """Of the server's, so far."""
         self.cut_after: int | None = None
@@ -76,6 +77,7 @@ class Proxy:
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if self._refuses:
+            self.refused += 1
             writer.transport.abort()
             return
         self.connections += 1

@@ -9,7 +9,9 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -21,6 +23,8 @@ from belljar import (
     SandboxClosed,
     SandboxError,
 )
+from belljar.abi.clock_host import HostClock
+from belljar.remote.links_host import RemoteLink
 from tests.remote.proxy import Proxy
 from tests.server.serving import Server, are_gone
 
@@ -330,3 +334,30 @@ def test_a_forked_child_has_no_part_in_it(sb: RemoteSandbox) -> None:
             os._exit(code)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert sb.exec("echo still").stdout == "still\n"
+
+
+def until(happens: Callable[[], object]) -> None:
+    end = time.monotonic() + 60
+    while not happens():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+class HurriedClock(HostClock):
+    """The host's clock, moved ahead by hand."""
+
+    ahead = 0.0
+
+    def monotonic(self) -> float:
+        return super().monotonic() + self.ahead
+
+
+def test_a_server_that_stays_away_is_given_up(sb: RemoteSandbox, proxy: Proxy, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = HurriedClock()
+    monkeypatch.setattr(cast(RemoteLink, sb._link).client, "_clock", clock)
+    process = sb.spawn("cat")
+    proxy.cut(refuse=True)
+    until(lambda: proxy.refused > 1)  # the client counts its time from the cut
+    clock.ahead = 3600.0
+    with pytest.raises(InfrastructureError, match="none again within"):
+        process.wait(60)
