@@ -20,7 +20,9 @@ def read_until(terminal: Terminal, text: bytes) -> bytes:
     while text not in seen:
         assert time.monotonic() < ends, seen
         seen += terminal.read(timeout=1)
-        assert not (terminal.exited and text not in seen + (rest := terminal.read())), seen + rest
+        if terminal.exited:
+            seen += read_all(terminal)
+            assert text in seen
     return seen
 
 

@@ -167,6 +167,9 @@ def test_hashes(sandbox: Sandbox) -> None:
     assert versions(sandbox) == {}
     sandbox.files.write("/workspace/r.txt", f"beta==2.0 --hash=sha256:{'0' * 64}\n")
     assert "HASHES" in pip(sandbox, "install -r r.txt").stderr
+    assert not sandbox.exec("ls -d /tmp/pip-*").stdout
+    assert "HASHES" in pip(sandbox, "download -d wheels -r r.txt").stderr
+    assert sandbox.exec("ls wheels").stdout == ""
     assert "Hashes are required" in pip(sandbox, "install --require-hashes delta==1.0").stderr
 
 

@@ -49,8 +49,12 @@ class Store:
         if path is None:
             self._make()
             path = f"{to or self._directory}/{link.filename}"
-            digests = self._write(link, path)
-            self._check(link, digests, wanted)
+            try:
+                self._check(link, self._write(link, path), wanted)
+            except BaseException:
+                with suppress(SysError):
+                    self._process.fs.unlink(path)
+                raise
             self.paths[link.url] = path
         elif wanted:
             self._check(link, self._digests(path), wanted)
