@@ -16,6 +16,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from belljar import Sandbox
+from belljar.api.templates_host import templates
+from belljar.engines.owner import template_host
+from belljar.owner.supervisor_host import replaying, shared
+from tests.engines import js_engines
 
 GROWTH = 32 << 20
 ANSWER_SECONDS = 15.0
@@ -27,10 +31,24 @@ def resident() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
+def server_files() -> set[int]:
+    """Descriptors of the zygotes and engine templates of this process.
+
+    They start when first needed, and again when a test has ended them: no case is to be blamed for that.
+    """
+    of_engines = [*template_host._templates.values(), *js_engines._kept.values()]
+    servers = [shared.zygote, replaying.zygote, *(each._server.process for each in of_engines)]
+    found = set()
+    for server in filter(None, servers):
+        errors = server.process.stderr
+        found |= {server._control.fileno(), -1 if errors is None or errors.closed else errors.fileno()}
+    return found
+
+
 def open_files() -> dict[int, str]:
-    """What this process has open."""
+    """What this process has open, but for `server_files`."""
     found = {}
-    for fd in map(int, os.listdir("/proc/self/fd")):
+    for fd in set(map(int, os.listdir("/proc/self/fd"))) - server_files():
         try:
             found[fd] = os.readlink(f"/proc/self/fd/{fd}")
         except FileNotFoundError:  # the directory that is being read
@@ -41,7 +59,11 @@ def open_files() -> dict[int, str]:
 
 
 def wait_for_spares() -> None:
-    """Wait until the runs that prefixes make ahead are made: no case is to be blamed for their descriptors."""
+    """Wait until the runs that prefixes make ahead are made: no case is to be blamed for their descriptors.
+
+    Nor for those of the branches that templates of images make ahead, for an earlier test: there are to be no more.
+    """
+    templates.close()
     for thread in threading.enumerate():
         if thread.name == "belljar-runs":
             thread.join(30)
@@ -96,7 +118,7 @@ class Watch:
         self.port = int(self._listener.getsockname()[1])
         self.other = Sandbox()
         seen = self.other.exec("env; cat /etc/*; ls -lR /").stdout_bytes
-        # The templates of the engines start once and stay: no case is to be blamed for their descriptors.
+        # What this process loads for the engines once stays: no case is to be blamed for that memory.
         self.other.exec("python3 -c '' && node -e ''").check()
         self.other.exec("cc --version; perl -e 1; ruby -e 1", timeout=120)  # where they are installed
         raw = self.secret.encode()
