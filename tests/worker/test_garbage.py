@@ -27,7 +27,7 @@ COMMANDS = [
 
 
 RUNS = 20
-"""So many that what another thread of this process leaves meanwhile is less than one of each."""
+"""So many that another thread of this process leaves fewer objects of any one type meanwhile."""
 
 
 @pytest.fixture(scope="module")
@@ -74,4 +74,4 @@ def test_a_command_leaves_no_cycles(session: Session, command: str) -> None:
     for _ in range(RUNS):
         run(session, command)
     left = collected()
-    assert left.total() < RUNS, f"of every run something is left: {left.most_common(12)}"
+    assert not left or max(left.values()) < RUNS, f"of every run something is left: {left.most_common(12)}"
