@@ -53,7 +53,7 @@ def test_a_member_is_known_by_its_credentials(kind: socket.SocketKind) -> None:
 def test_a_stranger_is_refused() -> None:
     ours, pid = from_child(socket.SOCK_STREAM, lambda end: end.send(HELLO))
     with ours, pytest.raises(NoHello, match=str(pid)):
-        accept_hello(ours, Family(os.getpid() + 1))
+        accept_hello(ours, Family(os.getpid()))  # whose session is another: the child has one of its own
     os.waitpid(pid, 0)
 
 
