@@ -34,6 +34,13 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+def private(path: Path, content: bytes) -> Path:
+    """A file that only its owner can write to, whatever the umask."""
+    path.write_bytes(content)
+    path.chmod(0o600)
+    return path
+
+
 @pytest.fixture
 def spawned(archive: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Spawner]:
     """From here on, sandboxes are processes of their own."""
@@ -63,8 +70,7 @@ def test_time_zones_are_there_after_the_lock(spawned: Spawner) -> None:
 def first(archive: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Supervisor]:
     """A zygote that has loaded hardly anything: the next sandbox is its first."""
     monkeypatch.setenv("BELLJAR_CACHE", str(archive.parent))
-    Path(archive_path()).write_bytes(archive.read_bytes())
-    Path(archive_path()).chmod(0o600)
+    private(Path(archive_path()), archive.read_bytes())
     supervisor = Supervisor()
     monkeypatch.setattr(workers, "shared", supervisor)
     yield supervisor
@@ -166,11 +172,8 @@ def test_an_archive_is_only_used_if_it_is_this_installations(archive: Path, tmp_
         "a changed source": data.replace(b"\nbelljar.shell.nodes\t", b"\nbelljar.shell.nodes\t/no", 1),
     }
     for what, content in broken.items():
-        other = tmp_path / "other"
-        other.write_bytes(content)
-        assert Archive.open(str(other)) is None, what
-    shared = tmp_path / "shared"
-    shared.write_bytes(data)
+        assert Archive.open(str(private(tmp_path / "other", content))) is None, what
+    shared = private(tmp_path / "shared", data)
     assert Archive.open(str(shared)) is not None
     shared.chmod(0o666)
     assert Archive.open(str(shared)) is None, "anybody could have written it"

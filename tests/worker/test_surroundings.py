@@ -33,8 +33,9 @@ print("done")
 
 
 def run(*command: str, env: dict[str, str] | None = None) -> None:
+    inherited = {name: value for name, value in os.environ.items() if name != "BELLJAR_CACHE"}
     done = subprocess.run(
-        command, capture_output=True, text=True, timeout=120, check=False, env={**os.environ, **(env or {})}
+        command, capture_output=True, text=True, timeout=120, check=False, env={**inherited, **(env or {})}
     )
     assert (done.stdout, done.returncode) == ("done\n", 0), done.stderr
 

@@ -16,6 +16,7 @@ ADDON = build_host.HERE / "addon"
 @pytest.fixture
 def fresh(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
     """A machine where nothing was built yet."""
+    monkeypatch.delenv("BELLJAR_CACHE", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     build_host.addon.cache_clear()
     yield tmp_path
