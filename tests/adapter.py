@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from functools import cache
+from typing import Final
 
 from belljar.abi.errors import SysError
 from belljar.abi.limits import Limits
@@ -17,6 +18,9 @@ from belljar.kernel.cpu_guard_host import CpuGuard
 from belljar.kernel.machine import Machine
 from belljar.kernel.machine_host import host_machine
 from belljar.worker.session import Result, Session
+
+RECURSION: Final = 100_000
+sys.setrecursionlimit(RECURSION)  # already here: hypothesis objects to a limit that changes inside an example
 
 FileValue = bytes | str | tuple[str] | tuple[str, str] | tuple[bytes, int]
 """Contents, contents and mode, `("dir",)`, or `("link", target)`."""
@@ -31,7 +35,7 @@ def _host() -> Machine:
 def new_session(
     env: Mapping[str, str] | None = None, limits: Limits | None = None, machine: Machine | None = None
 ) -> Session:
-    sys.setrecursionlimit(100_000)
+    sys.setrecursionlimit(RECURSION)
     return Session(machine or _host(), programs=find, names=names(), env=env, limits=limits)
 
 
