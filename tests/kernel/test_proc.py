@@ -2,6 +2,7 @@
 
 import os
 import re
+import socket
 from errno import EACCES, EINVAL, ENOENT, EPERM, ESRCH
 from pathlib import Path
 
@@ -251,8 +252,13 @@ def test_memory_is_the_sandboxs_own() -> None:
     result(kernel, main)
 
 
-def test_nothing_of_the_host_shows() -> None:
-    secrets = {os.uname().nodename, os.uname().release, os.uname().version}
+def test_nothing_of_the_host_shows(monkeypatch: pytest.MonkeyPatch) -> None:
+    real, name = os.uname(), "name-of-the-host"
+    monkeypatch.setattr(os, "uname", lambda: os.uname_result((real.sysname, name, *real[2:])))
+    monkeypatch.setattr(socket, "gethostname", lambda: name)
+    secrets = {name, real.release, real.version}
+    if len(real.nodename) > 8:  # a short one may be a word that is here anyway, as `belljar` and `test` are
+        secrets.add(real.nodename)
     model = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())
     if model:
         secrets.add(model[1])
