@@ -37,6 +37,7 @@ from tests.net.servers import (
     Response,
     Route,
     Tripwire,
+    UdpEcho,
     bodies,
 )
 from tests.net.servers.dns import chain, compression_loop, lying_counts, rebinding
@@ -221,6 +222,20 @@ def test_registry() -> None:
         assert manifest["dependencies"] == {"right": "^1"}
         with tarfile.open(fileobj=io.BytesIO(get(manifest["dist"]["tarball"]))) as archive:
             assert sorted(archive.getnames()) == ["package/index.js", "package/package.json"]
+
+
+def test_a_port_that_is_in_use_for_datagrams_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel gives a free port for connections; a client may have the same one for its datagrams."""
+    create = socket.create_server
+    with UdpEcho() as client:
+        for make in (Tripwire, lambda: DnsServer({})):
+            given = iter([client.port])
+            monkeypatch.setattr(
+                socket, "create_server", lambda place, given=given, **how: create((place[0], next(given, 0)), **how)
+            )
+            with make() as server:
+                assert server.port != client.port
+                assert list(given) == [], "it was not tried"
 
 
 def test_tripwire_sees_one_touch() -> None:

@@ -17,7 +17,7 @@ import dns.rcode
 import dns.rdatatype
 import dns.rrset
 
-from tests.net.servers.listener import Listener
+from tests.net.servers.listener import Listener, listen_for_both
 
 Records = list[str]
 """Lines of a zone file: `NAME TTL TYPE DATA`, as `api.example.com 60 A 192.0.2.1`."""
@@ -36,10 +36,9 @@ class DnsServer:
         self.zone: Zone = zone if callable(zone) else table(zone)
         self.questions: list[tuple[str, str]] = []
         self.wrong_id = wrong_id
-        self._over_tcp = _OverTcp(self, address, port)
+        listening, self._socket = listen_for_both(address, port)
+        self._over_tcp = _OverTcp(self, address, listening)
         self.address, self.port = address, self._over_tcp.port
-        self._socket = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_DGRAM)
-        self._socket.bind((address, self.port))
         self._thread = threading.Thread(target=self._loop, daemon=True)
 
     @property
@@ -103,8 +102,8 @@ class DnsServer:
 class _OverTcp(Listener):
     """The same answers with a length before each."""
 
-    def __init__(self, server: DnsServer, address: str, port: int) -> None:
-        super().__init__(address, port)
+    def __init__(self, server: DnsServer, address: str, listening: socket.socket) -> None:
+        super().__init__(address, listening=listening)
         self._server = server
 
     def serve(self, connection: socket.socket) -> None:

@@ -5,17 +5,47 @@ from __future__ import annotations
 import socket
 import ssl
 import threading
-from contextlib import suppress
+from contextlib import ExitStack, suppress
+from errno import EADDRINUSE
 from types import TracebackType
 from typing import Self
+
+
+def listen_for_both(address: str, port: int = 0) -> tuple[socket.socket, socket.socket]:
+    """Sockets for connections and for datagrams at the same port.
+
+    A port that the kernel gives for one may be in use for the other, by any client on this machine: then another is
+    taken.
+    """
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    with ExitStack() as in_use:
+        while True:
+            listening = socket.create_server((address, port), family=family, backlog=256)
+            datagrams = socket.socket(family, socket.SOCK_DGRAM)
+            try:
+                datagrams.bind(listening.getsockname())
+            except OSError as error:
+                in_use.callback(listening.close)  # not before another is found, or it would be given again
+                datagrams.close()
+                if port or error.errno != EADDRINUSE:
+                    raise
+            else:
+                return listening, datagrams
 
 
 class Listener:
     """Accepts connections and gives each to `serve`, in a thread of its own. A subclass says what to do with them."""
 
-    def __init__(self, address: str = "127.0.0.1", port: int = 0, context: ssl.SSLContext | None = None) -> None:
+    def __init__(
+        self,
+        address: str = "127.0.0.1",
+        port: int = 0,
+        context: ssl.SSLContext | None = None,
+        *,
+        listening: socket.socket | None = None,
+    ) -> None:
         family = socket.AF_INET6 if ":" in address else socket.AF_INET
-        self._listening = socket.create_server((address, port), family=family, backlog=256)
+        self._listening = listening or socket.create_server((address, port), family=family, backlog=256)
         self.address = address
         self.port = int(self._listening.getsockname()[1])
         self.context = context
@@ -98,14 +128,11 @@ class Tripwire:
     SYN goes by unseen, and there is no thread to wait for."""
 
     def __init__(self, address: str = "127.0.0.1", port: int = 0) -> None:
-        family = socket.AF_INET6 if ":" in address else socket.AF_INET
-        self._listening = socket.create_server((address, port), family=family)
+        self._listening, self._datagrams = listen_for_both(address, port)
         self._listening.setblocking(False)
-        self._datagrams = socket.socket(family, socket.SOCK_DGRAM)
+        self._datagrams.setblocking(False)
         self.address = address
         self.port = int(self._listening.getsockname()[1])
-        self._datagrams.bind((address, self.port))
-        self._datagrams.setblocking(False)
 
     @property
     def authority(self) -> str:
