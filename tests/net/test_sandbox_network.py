@@ -15,7 +15,7 @@ import pytest
 
 from belljar import AsyncSandbox, AuditLog, Event, Network, NetworkLimits, Sandbox
 from belljar.net.policy import Conn
-from tests.net.servers import DnsServer, EchoSocket, HttpServer, Listener, Tripwire, bodies
+from tests.net.servers import DnsServer, EchoSocket, HttpServer, Listener, Tripwire, UdpEcho, bodies
 
 WEB = r"""
 # web URL [LINE...]: a GET by files; the body, or the error
@@ -116,30 +116,18 @@ def test_the_descriptor_table_of_requests_is_bounded(sandbox: Sandbox) -> None:
 
 
 def test_datagrams_keep_their_edges() -> None:
-    echo = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-    echo.bind(("127.0.0.1", 0))
-    echo.settimeout(20)
-    port = echo.getsockname()[1]
-
-    def serve() -> None:
-        for _ in range(2):
-            data, peer = echo.recvfrom(65536)
-            echo.sendto(data.upper(), peer)
-
-    thread = threading.Thread(target=serve, daemon=True)
-    thread.start()
-
     def policy(conn: Conn) -> Any:
         udp = conn.match_udp(f"127.0.0.1:{port}")
         return udp.accept() if udp else None
 
-    with echo, Sandbox(network=Network.policy(policy)) as sandbox:
+    with UdpEcho() as echo, Sandbox(network=Network.policy(policy)) as sandbox:
+        port = echo.port
         read = "dd bs=100 count=1 <&3 2>/dev/null"
         script = f"exec 3<>/dev/udp/127.0.0.1/{port}; printf one >&3; {read}; printf three >&3; {read}"
         assert sandbox.exec(script, timeout=20).stdout == "ONETHREE"
         refused = sandbox.exec(f"echo x > /dev/udp/127.0.0.1/{port + 1}").stderr
         assert "Permission denied" in refused
-        thread.join(20)
+        assert echo.received == [b"one", b"three"]
 
 
 def test_names_are_looked_up_by_files() -> None:
