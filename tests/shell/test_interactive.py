@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 from collections.abc import Iterator
 
@@ -22,13 +23,14 @@ class Person:
     def __init__(self, terminal: Terminal) -> None:
         self.terminal = terminal
         self.shown = ""
+        self._decoder = codecs.getincrementaldecoder("utf-8")()  # a read may end within a character
 
     def wait(self, text: str) -> str:
         """Everything shown up to and including some text, without escape sequences."""
         while text not in ESCAPES.sub("", self.shown):
             data = self.terminal.read(timeout=WAIT)
             assert data, f"never saw {text!r}, only {self.shown!r}"
-            self.shown += data.decode()
+            self.shown += self._decoder.decode(data)
         seen = ESCAPES.sub("", self.shown)
         end = seen.index(text) + len(text)
         self.shown = seen[end:]
