@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -16,6 +17,13 @@ IDENTITY = {
     "GIT_COMMITTER_EMAIL": "ann@x.org", "GIT_AUTHOR_DATE": "2020-01-02T03:04:05Z",
     "GIT_COMMITTER_DATE": "2020-01-02T03:04:05Z",
 }  # fmt: skip
+
+
+def real_git(directory: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run the git of this machine as nobody has set it up: no settings of its user, nor a hook's GIT_DIR."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    environment |= {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
+    return subprocess.run(["git", *words], cwd=directory, env=environment, capture_output=True, text=True, check=False)
 
 
 def test_makefile_project() -> None:
@@ -102,20 +110,19 @@ def test_real_git_accepts_our_repository(tmp_path: Path) -> None:
 
     export("/tmp/w", tmp_path / "w")
 
-    def git(*args: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(["git", *args], cwd=tmp_path / "w", capture_output=True, text=True, check=False)
-
-    checked = git("fsck", "--full", "--strict")
+    work = tmp_path / "w"
+    checked = real_git(work, "fsck", "--full", "--strict")
     assert checked.returncode == 0, checked.stderr + checked.stdout
-    assert git("status", "--porcelain").stdout == ""
-    assert git("log", "--format=%s", "-1").stdout == "merged\n"
-    assert "stash@{0}: WIP on main" in git("stash", "list").stdout
+    assert real_git(work, "status", "--porcelain").stdout == ""
+    assert real_git(work, "log", "--format=%s", "-1").stdout == "merged\n"
+    assert "stash@{0}: WIP on main" in real_git(work, "stash", "list").stdout
 
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed here")
 def test_packs_of_real_git_are_read(tmp_path: Path) -> None:
     def git(*args: str) -> None:
-        subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b", *args], cwd=tmp_path, check=True)
+        done = real_git(tmp_path, "-c", "user.name=a", "-c", "user.email=a@b", *args)
+        assert done.returncode == 0, done.stderr
 
     git("init", "-q", "-b", "main")
     for number in range(3):

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from textwrap import dedent
 
 import pytest
@@ -15,6 +16,7 @@ from belljar import ExecResult, Sandbox
 from belljar.bin.pip.store import format_size
 from tests.bin.pip.archives import INDEX, index, metadata, sdist, wheel
 
+ROOT = Path(__file__).parents[3]
 SITE = "/usr/local/lib/python3.15/site-packages"
 FILES = index(
     {
@@ -49,8 +51,8 @@ def template() -> Iterator[Sandbox]:
 
 @pytest.fixture
 def sandbox(template: Sandbox) -> Sandbox:
-    """One sandbox for all, without what the test before installed."""
-    template.exec(f"rm -rf {SITE} /usr/local/bin/* /workspace/* /workspace/.venv")
+    """One sandbox for all, without what the test before installed, or left behind if it failed."""
+    template.exec(f"shopt -s dotglob; rm -rf {SITE} /usr/local/bin/* /workspace/* /tmp/* ~/.cache ~/.config")
     return template
 
 
@@ -528,7 +530,7 @@ def test_without_its_packages_pip_says_what_to_install() -> None:
         "from belljar.bin._kit.discovery import preload; preload();"
         "from tests.adapter import run; print(run('pip install x', {}, {'/tmp/w/x': b''}, b''))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=120)
     assert "pip install -e '.[python]'" in done.stdout, done.stderr
     assert "127" in done.stdout
 
