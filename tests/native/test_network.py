@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import glob
 import json
 import os
 import socket
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -276,12 +275,11 @@ def test_names_are_answered_by_the_policy_whoever_is_asked(start: Start) -> None
         assert run(sandbox, ASK.format("8.8.8.8", "good.test", 2, 1)) == f"0 1 {public}\n"
         assert run(sandbox, ASK.format("1.1.1.1", "good.test", 1, 1)) == f"0 1 {public}\n"
         assert run(sandbox, ASK.format("2606:4700:4700::1111", "good.test", 2, 1)) == f"0 1 {public}\n"
-        asked = len(names.questions)
         tunnels = [f"{'ab' * 30}.{n}.evil.example" for n in range(5)]
         for name in ("evil.example", *tunnels):
             assert run(sandbox, ASK.format("8.8.8.8", name, 2, 16)).startswith("5 0")
         assert sandbox.exec("getent hosts evil.example").exit_code == 2
-        assert len(names.questions) == asked, "what is denied is not asked for"
+        assert {name for name, _ in names.questions} == {"good.test"}, "what is denied is not asked for"
         for name in ("inside.test", "meta.test"):
             assert run(sandbox, ASK.format("8.8.8.8", name, 2, 1)).startswith("3 0")
 
@@ -313,10 +311,12 @@ def test_a_forked_owner_has_no_part_in_it(start: Start) -> None:
 
     def addresses() -> set[str]:
         found = set()
-        for path in glob.glob("/proc/self/fd/*"):
-            if os.path.islink(path) and os.readlink(path).startswith("socket:"):
-                with socket.socket(fileno=os.dup(int(os.path.basename(path)))) as copy:
-                    found.add(str(copy.getsockname()[0]) if copy.family in (socket.AF_INET, socket.AF_INET6) else "")
+        for number in map(int, os.listdir("/proc/self/fd")):
+            with suppress(OSError):  # another thread closes its own meanwhile
+                if os.readlink(f"/proc/self/fd/{number}").startswith("socket:"):
+                    with socket.socket(fileno=os.dup(number)) as copy:
+                        inet = copy.family in (socket.AF_INET, socket.AF_INET6)
+                        found.add(str(copy.getsockname()[0]) if inet else "")
         return found
 
     sandbox = start(Network.allow("a.test:80", hosts={"a.test": AT}))
