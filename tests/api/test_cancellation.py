@@ -180,10 +180,12 @@ def test_cancelled_creates_do_not_pile_up(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(shared, "take", slow)
 
     async def main() -> None:
-        for _ in range(20):
-            await asyncio.gather(*(cancelled(create, 0.001) for _ in range(20)))
-        assert threading.active_count() <= before + CALLS_AT_ONCE
-        go_on.set()
+        try:
+            for _ in range(20):
+                await asyncio.gather(*(cancelled(create, 0.001) for _ in range(20)))
+            assert threading.active_count() <= before + CALLS_AT_ONCE
+        finally:
+            go_on.set()  # every other sandbox of this process would wait for these threads
         await create()
 
     before = threading.active_count()
@@ -248,6 +250,7 @@ def test_a_timeout_is_never_lost() -> None:
 
 def test_close_during_a_run_raises_as_pythons_does() -> None:
     said: dict[str, BaseException] = {}
+    begun = threading.Semaphore(0)
 
     def run(name: str, act: Callable[[], object]) -> None:
         try:
@@ -256,18 +259,20 @@ def test_close_during_a_run_raises_as_pythons_does() -> None:
             said[name] = error
 
     sandbox, alone = Sandbox(), js()
-    prefix = alone.precompile("1")
-    forever = "await new Promise(done => setTimeout(done, 600000))"
+    given = {"begun": begun.release}
+    prefix = alone.precompile("1", globals=given)
+    forever = "await begun(); await new Promise(done => setTimeout(done, 600000))"
     acts: dict[str, Callable[[], object]] = {
-        "python": lambda: sandbox.python.run("import time; time.sleep(600)"),
-        "js": lambda: sandbox.js.run(forever),
-        "alone": lambda: alone.run(forever),
+        "python": lambda: sandbox.python.run("import time; begun(); time.sleep(600)", globals=given),
+        "js": lambda: sandbox.js.run(forever, globals=given),
+        "alone": lambda: alone.run(forever, globals=given),
         "prefix": lambda: prefix.run(forever),
     }
     threads = [threading.Thread(target=run, args=item) for item in acts.items()]
     for thread in threads:
         thread.start()
-    time.sleep(1.5)
+    for _ in threads:
+        assert begun.acquire(timeout=120)
     sandbox.close()
     alone.close()
     for thread in threads:
@@ -282,8 +287,14 @@ def test_close_during_a_run_awaited() -> None:
     async def main() -> None:
         sandbox = AsyncSandbox()
         await sandbox.start()
-        run = asyncio.ensure_future(sandbox.js.run("await new Promise(done => setTimeout(done, 600000))"))
-        await asyncio.sleep(1)
+        begun = asyncio.Event()
+
+        async def begin() -> None:
+            begun.set()
+
+        forever = "await begin(); await new Promise(done => setTimeout(done, 600000))"
+        run = asyncio.ensure_future(sandbox.js.run(forever, globals={"begin": begin}))
+        await asyncio.wait_for(begun.wait(), 120)
         await sandbox.close()
         with pytest.raises(SandboxClosed):
             await run
@@ -302,10 +313,12 @@ def test_many_slow_tools_do_not_delay_another_sandbox() -> None:
         async with AsyncSandbox(tools={"slow": slow}) as busy, AsyncSandbox() as other:
             task = asyncio.ensure_future(busy.exec("for i in $(seq 60); do slow & done; wait"))
             await asyncio.sleep(0.3)
-            async with AsyncSandbox():
-                assert (await other.exec("echo x")).stdout == "x\n"
-            assert not task.done()
-            go_on.set()
+            try:
+                async with AsyncSandbox():
+                    assert (await other.exec("echo x")).stdout == "x\n"
+                assert not task.done()
+            finally:
+                go_on.set()
             assert (await task).stdout == "done\n" * 60
 
     asyncio.run(main())
