@@ -60,7 +60,7 @@ def test_a_container_is_there_after_a_resume() -> None:
         sandbox.containers.run("base", "echo from >> /v/file; sleep 99", name="busy", volumes={"kept": "/v"})
         sandbox.exec("sudo docker create --name never base true", check=True)
         ids = {each.name: each.id for each in sandbox.containers.list()}
-        while not sandbox.exec("cat /var/lib/containers/volumes/kept/file").ok:
+        while not sandbox.exec("[ -s /var/lib/containers/volumes/kept/file ]").ok:
             pass
         ref = sandbox.pause()
     with Sandbox.resume(ref, store=store) as sandbox:
@@ -154,7 +154,7 @@ def test_checkpoints_keep_them_and_nothing_new_is_kept_of_one_that_only_runs() -
         store = Store.memory()
         async with AsyncSandbox(name="lane", store=store, checkpoint="exec") as sandbox:
             await sandbox.exec("sudo docker run -d --name box base sh -c 'echo hi > /f; sleep 99'")
-            await sandbox.exec("sleep 0.3")
+            await sandbox.exec("sudo docker exec box sh -c 'until [ -s /f ]; do sleep 0.01; done'", check=True)
             before = store.get("sandbox/lane")
             await sandbox.exec("sudo docker ps")
             assert store.get("sandbox/lane") == before

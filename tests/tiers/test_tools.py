@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from typing import Any, Literal
 
 import pytest
@@ -95,8 +96,6 @@ def test_a_function_may_be_async(make: Make) -> None:
 
 def test_several_at_once(make: Make) -> None:
     """Two calls that wait for each other."""
-    import threading
-
     meet = threading.Barrier(2)
 
     def wait(name: str) -> str:
@@ -108,11 +107,13 @@ def test_several_at_once(make: Make) -> None:
 
 
 def test_a_timeout_while_it_works(make: Make) -> None:
-    import time
-
-    sb = make(tools={"work": lambda: time.sleep(1)})
-    assert sb.exec("work", timeout=0.2).timed_out
-    assert sb.exec("echo usable").stdout == "usable\n"
+    go_on = threading.Event()
+    sb = make(tools={"work": lambda: go_on.wait(120)})
+    try:
+        assert sb.exec("work", timeout=0.2).timed_out
+        assert sb.exec("echo usable").stdout == "usable\n"
+    finally:
+        go_on.set()
 
 
 def test_a_long_answer(make: Make) -> None:
