@@ -75,7 +75,7 @@ def test_a_hundred_branches() -> None:
 
 def test_no_two_branches_draw_the_same_numbers() -> None:
     script = "echo $RANDOM $RANDOM $RANDOM; echo $SRANDOM; uuidgen; head -c 9 /dev/urandom | base64; mktemp -u"
-    waiting = f"while [ ! -e go ]; do sleep 0.01; done; {{ {script}; shuf -i 1-1000000 -n 3; }} > out; touch done"
+    waiting = f"while [ ! -e go ]; do sleep 0.01; done; {{ {script}; shuf -i 1-1000000000000 -n 3; }} > out; touch done"
     with Sandbox() as origin:
         origin.spawn(f"RANDOM_BEFORE=$RANDOM; {waiting}")
         branches = origin.fork(3)
