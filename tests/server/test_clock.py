@@ -203,6 +203,26 @@ async def test_processor_time_is_counted_by_the_hour() -> None:
         assert server.service.meter.refusal(TENANT) is None
 
 
+async def test_what_the_console_measures_is_counted() -> None:
+    async with in_process() as server:
+        held, sandbox = server.hold(timeout=7200)
+        key = find_key(server.database, server.client.headers["X-API-KEY"])
+        assert key is not None
+        cookie = {"Cookie": f"{server.sessions.cookie}={server.sessions.begin(key)}"}
+        sandbox.measured = {"cpu": 2.0}
+        for path in ("/sandboxes", f"/sandboxes/{held.record.id}/samples"):
+            assert (await server.client.get(f"/console/api{path}", headers=cookie)).status_code == 200
+        (told,) = (await server.client.get(f"/sandboxes/{held.record.id}/metrics")).json()
+        assert told["cpuUsedPct"] > 0
+        sandbox.measured = {"cpu": 3.0}
+        await server.clock.advance(1)
+        async with server.service.use(held):
+            pass
+        await server.clock.advance(4)
+        server.service.meter.flush()
+        assert [amount for *_, name, amount in server.database.usage() if name == "cpu_seconds"] == [3.0]
+
+
 async def test_the_network_is_off_until_the_hour_is_over() -> None:
     async with in_process() as server:
         held, sandbox = server.hold(timeout=7200)

@@ -100,13 +100,13 @@ class Meter:
             > self._quota(tenant).egress_mb_per_hour << 20
         )
 
-    async def sample(self, held: Held, guest: Guest) -> None:
-        """Measure a sandbox, unless that was done a moment ago. SandboxError."""
-        last = guest.samples[-1] if guest.samples else {}
-        if last and self._clock.monotonic() - guest.sampled < _FRESH:
+    async def sample(self, held: Held, guest: Guest, *, fresh: float = _FRESH) -> None:
+        """Measure a sandbox, unless that was done within `fresh` seconds. SandboxError."""
+        if guest.samples and self._clock.monotonic() - guest.sampled < fresh:
             return
         guest.sampled = self._clock.monotonic()
         found: dict[str, Any] = {"at": self._clock.time(), **await guest.sandbox.stats()}
+        last = guest.samples[-1] if guest.samples else {}  # perhaps of another call, while this one waited
         for name, told in _TOLD.items():
             if (growth := found.get(name, 0) - last.get(name, 0)) > 0:
                 self.count(held.record.tenant, told, growth)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any, Final
 
 from msgspec import Struct
@@ -11,7 +12,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import WebSocketRoute
 
-from belljar.abi.clock import Clock
 from belljar.abi.errors import PolicyError
 from belljar.abi.version import __version__
 from belljar.api.errors import ImageError, SandboxError, printable
@@ -175,7 +175,7 @@ class Console:
     async def sandboxes(self, request: Request, caller: Caller) -> Response:
         mine = [held for held in self._service.held.values() if held.record.tenant == caller.tenant]
         mine.sort(key=lambda held: held.record.created, reverse=True)
-        await asyncio.gather(*(_sample(held, self._service.clock) for held in mine))
+        await asyncio.gather(*(self._sample(held) for held in mine))
         return reply({"sandboxes": [self._show(held) for held in mine]})
 
     async def sandbox(self, request: Request, caller: Caller) -> Response:
@@ -198,8 +198,14 @@ class Console:
 
     async def samples(self, request: Request, caller: Caller) -> Response:
         held = self._access.sandbox(request)
-        await _sample(held, self._service.clock)
+        await self._sample(held)
         return reply(list(held.guest.samples) if held.guest is not None else [])
+
+    async def _sample(self, held: Held) -> None:
+        """Measure a sandbox, if that was not done a moment ago. It does not count as its use."""
+        if held.guest is not None:
+            with suppress(SandboxError):  # it has just ended
+                await self._service.meter.sample(held, held.guest, fresh=_SAMPLE_SECONDS)
 
     async def processes(self, request: Request, caller: Caller) -> Response:
         held = self._access.sandbox(request)
@@ -307,17 +313,6 @@ class Console:
         names = ("at", "tenant", "key", "request", "action", "subject")
         rows = self._service.database.audited(caller.tenant, _AUDIT_MAX)
         return reply([{k: v for k, v in zip(names, row, strict=True) if k != "tenant"} for row in rows])
-
-
-async def _sample(held: Held, clock: Clock) -> None:
-    """Measure a sandbox, if that was not done a moment ago. It does not count as its use."""
-    guest = held.guest
-    if guest is None or (guest.samples and clock.time() - guest.samples[-1]["at"] < _SAMPLE_SECONDS):
-        return
-    try:
-        guest.samples.append({"at": clock.time(), **await guest.sandbox.stats()})
-    except SandboxError:
-        return  # it has just ended
 
 
 def allow_pattern(event: dict[str, Any]) -> str | None:
