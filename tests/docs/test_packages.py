@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import os
-import random
 import re
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from belljar import Network, Sandbox
+from tests.ports import free_port
 from tests.published import npm
 
 PAGE = (Path(__file__).parents[2] / "docs" / "packages.md").read_text()
@@ -36,15 +34,6 @@ def commands(text: str) -> Iterator[tuple[str, str, str]]:
 def matches(pattern: str, said: str) -> bool:
     """`...` stands for anything."""
     return re.fullmatch(".*?".join(map(re.escape, pattern.split("..."))), said, re.S) is not None
-
-
-def free_port() -> int:
-    """One below those that the system gives out: nobody gets it before it is served, which takes a while."""
-    chance = random.SystemRandom()
-    while True:
-        port = chance.randrange(20_000, 32_000)
-        with suppress(OSError), socket.create_server(("127.0.0.1", port)):
-            return port
 
 
 @pytest.mark.battery

@@ -19,6 +19,7 @@ from mcp import Client, MCPError, StdioServerParameters
 from belljar.cli.__main__ import main
 from belljar.integrations.mcp import make_server
 from examples.agents.repository import BEGIN, DIFF, RIGHT, TEST, WRONG, repository
+from tests.ports import free_port
 
 
 @asynccontextmanager
@@ -165,9 +166,7 @@ async def test_over_stdio(tmp_path: Path) -> None:
 def serving(*options: str) -> Iterator[str]:
     """A server over HTTP, and its address."""
     for _ in range(5):
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
+        port = free_port()
         command = [sys.executable, "-m", "belljar.cli", "mcp", "--http", f"127.0.0.1:{port}", *options]
         with subprocess.Popen(command) as server:
             try:
@@ -279,6 +278,8 @@ async def test_a_cancelled_call_ends_what_it_started() -> None:
 
 
 async def test_a_client_that_goes_leaves_nothing_behind(caplog: pytest.LogCaptureFixture) -> None:
+    gc.collect()  # what other tests left is none of ours
+    caplog.clear()
     server = make_server()
     async with Client(server) as client:
         await call(client, "process_start", command="while sleep 0.01; do echo x; done")

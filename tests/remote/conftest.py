@@ -10,6 +10,7 @@ from belljar import RemoteSandbox
 from tests.remote.proxy import Proxy
 from tests.server.conftest import own as own
 from tests.server.conftest import server as server
+from tests.server.conftest import steady as steady
 from tests.server.serving import Server
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.ports import free_port
 from tests.server.serving import Server
 
 
@@ -34,6 +35,16 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 def own(tmp_path: Path) -> Iterator[Server]:
     """A server that the test may end."""
     server = Server(tmp_path)
+    try:
+        yield server
+    finally:
+        server.stop()
+
+
+@pytest.fixture
+def steady(tmp_path: Path) -> Iterator[Server]:
+    """A server that the test may end, and start again at the same address."""
+    server = Server(tmp_path, port=free_port())
     try:
         yield server
     finally:

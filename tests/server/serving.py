@@ -38,7 +38,7 @@ runpy.run_module("belljar.cli", run_name="__main__", alter_sys=True)
 class Server:
     """`belljar serve` on a free port; its store and its file are in `directory`."""
 
-    def __init__(self, directory: Path, *options: str, store: bool = True) -> None:
+    def __init__(self, directory: Path, *options: str, store: bool = True, port: int = 0) -> None:
         self.directory = directory
         self.options = options
         self.store = store
@@ -47,7 +47,7 @@ class Server:
         self.said: list[str] = []
         self.logged: list[str] = []
         self.process: subprocess.Popen[str] | None = None
-        self.start()
+        self.start(port)
 
     def start(self, port: int = 0) -> None:
         if self.process is not None:
@@ -157,7 +157,22 @@ def _environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith(("E2B_", "COVERAGE"))}
 
 
+def children(pid: int) -> list[int]:
+    return _children_of_all().get(pid, [])
+
+
 def descendants(pid: int) -> list[int]:
+    parents = _children_of_all()
+    found = []
+    waiting = [pid]
+    while waiting:
+        below = parents.get(waiting.pop(), [])
+        found += below
+        waiting += below
+    return found
+
+
+def _children_of_all() -> dict[int, list[int]]:
     parents: dict[int, list[int]] = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -166,13 +181,7 @@ def descendants(pid: int) -> list[int]:
             except (OSError, IndexError):
                 continue
             parents.setdefault(parent, []).append(int(entry.name))
-    found = []
-    waiting = [pid]
-    while waiting:
-        below = parents.get(waiting.pop(), [])
-        found += below
-        waiting += below
-    return found
+    return parents
 
 
 def are_gone(pids: list[int], seconds: float = 60.0) -> bool:

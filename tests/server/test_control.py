@@ -156,8 +156,9 @@ def test_named_snapshots_are_templates(server: Server) -> None:
 
 
 def test_quotas(server: Server) -> None:
-    key = server.new_key("small")
-    server.cli("key", "quota", "small", "--sandboxes", "2", "--execs-per-minute", "2")
+    tenant = f"small-{time.monotonic_ns()}"
+    key = server.new_key(tenant)
+    server.cli("key", "quota", tenant, "--sandboxes", "2", "--execs-per-minute", "2")
     wish = {"templateID": "base"}
     made = [server.request("POST", "/v2/sandboxes", key=key, json=wish) for _ in range(3)]
     assert [answer.status_code for answer in made] == [201, 201, 429]

@@ -110,7 +110,7 @@ def test_one_template_from_another(sdk: Server) -> None:
 
 def test_steps_are_cached_unless_forced(sdk: Server) -> None:
     called = name()
-    recipe = Template().from_base_image().run_cmd("echo built; date +%N > when")
+    recipe = Template().from_base_image().run_cmd(f"echo built; date +%N > {called}")
 
     def lines(**options: Any) -> list[str]:
         said: list[str] = []
@@ -165,13 +165,13 @@ def test_wrong_calls(sdk: Server) -> None:
 
 def test_links_for_uploads_are_signed(sdk: Server) -> None:
     made = sdk.request("POST", "/v3/templates", json={"name": name()}).json()
-    number = "ab" * 32
+    number = uuid.uuid4().hex * 2
     link = sdk.request("GET", f"/templates/{made['templateID']}/files/{number}").json()
     assert link["present"] is False
     url = link["url"]
     for wrong in (
         url[:-1] + "x",
-        url.replace(number, "cd" * 32),
+        url.replace(number, uuid.uuid4().hex * 2),
         url.replace("until=1", "until=2"),
         url.partition("?")[0],
     ):

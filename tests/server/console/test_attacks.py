@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import socket
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -171,10 +172,11 @@ def test_another_tenants_sandbox_is_one_that_never_was(
 
 
 def test_another_tenants_lists_are_their_own(page: Page, stranger: Page, sandbox: str) -> None:
-    kept = page.ask("POST", f"/sandboxes/{sandbox}/snapshots", {"name": "mine-alone"}).json()["snapshotID"]
+    name = f"mine-{time.monotonic_ns()}"
+    kept = page.ask("POST", f"/sandboxes/{sandbox}/snapshots", {"name": name}).json()["snapshotID"]
     for path in ("/sandboxes", "/snapshots", "/images", "/keys", "/usage", "/audit"):
         shown = stranger.ask("GET", path).text
-        for word in (sandbox, kept, "mine-alone", "default", page.server.key[3:13]):
+        for word in (sandbox, kept, name, "default", page.server.key[3:13]):
             assert word not in shown, path
     assert stranger.ask("DELETE", f"/snapshots/{kept}").status_code == 404
     assert stranger.ask("DELETE", f"/keys/{page.server.key[3:13]}").status_code == 404

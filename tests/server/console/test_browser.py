@@ -211,22 +211,22 @@ def test_the_terminal_resizes_pastes_and_comes_back(tab: Page, served: Server, s
 
 @pytest.mark.battery
 @pytest.mark.parametrize("noticed", [True, False], ids=["polls fail", "polls notice nothing"])
-def test_the_terminal_survives_a_restart_of_the_server(browser: Browser, own: Server, noticed: bool) -> None:
+def test_the_terminal_survives_a_restart_of_the_server(browser: Browser, steady: Server, noticed: bool) -> None:
     """Whether the page hears of it by its polls, which then fail, or next hears that the sandbox is paused."""
-    with visit(browser, own) as watched:
+    with visit(browser, steady) as watched:
         tab = watched.tab
-        client = Client(own)
+        client = Client(steady)
         number = client.create()
-        go(tab, own, "sandboxes", number, "terminal")
+        go(tab, steady, "sandboxes", number, "terminal")
         connected(tab)
         type_line(tab, "echo kept > file; echo wri''tten", "written")
         polls = Polls(tab, f"**/console/api/sandboxes/{number}", client.get(f"/sandboxes/{number}"), fail=noticed)
         polls.wait()
-        port = own.port
-        own.stop()
+        port = steady.port
+        steady.stop()
         expect(tab.get_by_role("status").filter(has_text="trying again")).to_be_visible()
         polls.wait()
-        own.start(port)
+        steady.start(port)
         if not noticed:
             polls.answer["state"] = "paused"
             expect(tab.locator(".sandbox-title .chip")).to_have_text("paused")

@@ -115,14 +115,14 @@ def test_a_killed_sandbox_ends_the_connection(page: Page) -> None:
         terminal.until("never shown")
 
 
-def test_after_a_restart_there_is_a_new_shell_on_the_same_files(own: Server) -> None:
-    page = Page(own)
+def test_after_a_restart_there_is_a_new_shell_on_the_same_files(steady: Server) -> None:
+    page = Page(steady)
     number = page.create()
     first = page.terminal(number)
     first.type("echo kept > file; echo wr''itten\n")
     first.until("written")
-    own.stop()
-    own.start(own.port)
+    steady.stop()
+    steady.start(steady.port)
     second = page.terminal(number, terminal=first.hello["terminal"], **{"from": first.offset})
     assert second.hello["terminal"] != first.hello["terminal"]
     assert second.hello["from"] == 0
