@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import ssl
+import time
 from collections.abc import Callable, Iterator
 from ipaddress import ip_address
 from pathlib import Path
@@ -105,7 +106,12 @@ def test_log_everything(
     ask = curl(recipe("Log everything"))
     assert ask("'https://api.example.com/?key=secret'") == "ok"
     ask("https://evil.org/")
-    lines = [json.loads(line) for line in (tmp_path / "network.jsonl").read_text().splitlines()]
+    log = tmp_path / "network.jsonl"
+    deadline = time.monotonic() + 60
+    while log.read_text().count('"outcome"') < 2:  # a thread writes them
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
     assert [line["action"] for line in lines] == [
         *["dns", "connect", "request", "response", "done", "outcome", "dns", "outcome"]
     ]

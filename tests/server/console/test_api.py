@@ -14,6 +14,7 @@ from belljar.server.console.api import allow_pattern
 from belljar.server.console.processes import parse_process
 from tests.server.console.client import API, OURS, Page
 from tests.server.serving import Server
+from tests.server.test_control import until
 
 
 def test_the_page_is_there(served: Server) -> None:
@@ -161,11 +162,14 @@ def test_cells_keep_their_variables(page: Page, sandbox: str) -> None:
 
 
 def test_the_network_log_says_what_would_allow_it(page: Page, sandbox: str) -> None:
+    def denied() -> dict[str, str]:
+        events = page.get(f"/sandboxes/{sandbox}/network")["events"]
+        return {event.get("name") or event.get("ip"): event["allow"] for event in events if event["allow"]}
+
     run(page, sandbox, "curl -s http://denied.example.com/; curl -s http://10.9.8.7:5432/", "bash")
-    found = page.get(f"/sandboxes/{sandbox}/network")
-    assert found["granted"] == ["allowed.example.org"]
-    denied = {event.get("name") or event.get("ip"): event["allow"] for event in found["events"] if event["allow"]}
-    assert denied == {"denied.example.com": "denied.example.com", "10.9.8.7": "10.9.8.7:5432"}
+    until(lambda: "10.9.8.7" in denied())  # a thread writes the log
+    assert denied() == {"denied.example.com": "denied.example.com", "10.9.8.7": "10.9.8.7:5432"}
+    assert page.get(f"/sandboxes/{sandbox}/network")["granted"] == ["allowed.example.org"]
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import pytest
 
 from tests.server.console.client import Page
 from tests.server.serving import Server
+from tests.server.test_control import until
 
 
 @pytest.mark.slow
@@ -27,8 +28,12 @@ def test_every_side_of_a_native_sandbox(tmp_path: Path) -> None:
         assert '"text":"42"' in told.text
         terminal.type("curl -s http://denied.example.com/; echo as''ked\n")
         terminal.until("asked")
-        denied = [event for event in page.get(f"{path}/network")["events"] if event["allow"]]
-        assert {event["allow"] for event in denied} == {"denied.example.com"}
+
+        def allowing() -> set[str]:
+            return {event["allow"] for event in page.get(f"{path}/network")["events"] if event["allow"]}
+
+        until(allowing)  # a thread writes the log
+        assert allowing() == {"denied.example.com"}
         assert page.ask("POST", f"{path}/snapshots", {}).status_code == 201
         page.write(number, "/home/user/a", b"two")
         assert [each["name"] for each in page.get(f"{path}/changes")["changes"]] == ["/home/user/a"]
