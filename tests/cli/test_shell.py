@@ -81,8 +81,8 @@ def test_a_session(keyboard: Keyboard) -> None:
     keyboard.wait_for("echo a$((40 + 2))b")
     keyboard.type("\x03cat /etc/hostn\t\r")
     keyboard.wait_for("belljar\r\n")
-    keyboard.type("sleep 1000\r")
-    keyboard.wait_for("sleep 1000")
+    keyboard.type("echo be''gun; sleep 1000\r")
+    keyboard.wait_for("begun\r\n")  # the terminal is the command's now: ^C is a signal
     keyboard.type("\x03")
     keyboard.wait_for("$ ")
     keyboard.resize(33, 101)

@@ -189,7 +189,7 @@ def test_run_goes_on_from_a_snapshot(home: dict[str, str], tmp_path: Path) -> No
     )
     assert text == "kept\na note/w\nh1\n12\n"
     assert run("--restore", "two", "--cwd", "/", "--memory", "300M", "pwd; cat /w/note; rm /w/f") == "/\na note"
-    result = json.loads(run("--restore", "one", "--snapshot", "three", "--json", "--timeout", "9", "cat f"))
+    result = json.loads(run("--restore", "one", "--snapshot", "three", "--json", "--timeout", "99", "cat f"))
     assert (result["stdout"], result["snapshot"][:7]) == ("kept\n", "sha256:")
     store = Store.sqlite(tmp_path / "s.db")
     one, two, three = (Snapshot.find(label, store) for label in ("one", "two", "three"))

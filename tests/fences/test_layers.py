@@ -101,6 +101,11 @@ def build(folder: Path, packages: list[str], imports: list[tuple[str, str]]) -> 
         module.write_text(f"import belljar.{imported}\n")
 
 
+def copy_tree(copy: Path) -> None:
+    """Without what other processes make there while it is copied."""
+    shutil.copytree(SOURCE, copy, ignore=shutil.ignore_patterns("__pycache__", "static"))
+
+
 def test_downward_imports_pass(tmp_path: Path) -> None:
     build(tmp_path, PACKAGES, ALLOWED)
     run = lint_imports(tmp_path)
@@ -132,7 +137,7 @@ def test_a_package_without_a_place_is_found(tmp_path: Path) -> None:
 
 
 def test_a_copy_of_the_tree_with_one_upward_import_breaks(tmp_path: Path) -> None:
-    shutil.copytree(SOURCE, tmp_path / "belljar")
+    copy_tree(tmp_path / "belljar")
     (tmp_path / "belljar/abi/upward.py").write_text("import belljar.kernel\n")
     run = lint_imports(tmp_path)
     assert run.returncode == 1
@@ -163,7 +168,7 @@ def test_every_folder_of_the_tree_is_a_package() -> None:
 
 
 def test_a_worker_that_imports_the_broker_is_found(tmp_path: Path) -> None:
-    shutil.copytree(SOURCE, tmp_path / "belljar")
+    copy_tree(tmp_path / "belljar")
     (tmp_path / "belljar/net/guest/across.py").write_text("import belljar.net.broker.gate_host\n")
     (tmp_path / "belljar/worker/across.py").write_text("import belljar.net.broker.gate_host\n")
     run = lint_imports(tmp_path)
@@ -187,7 +192,7 @@ ACROSS = [
 
 
 def test_an_import_from_another_process_is_found(tmp_path: Path) -> None:
-    shutil.copytree(SOURCE, tmp_path / "belljar")
+    copy_tree(tmp_path / "belljar")
     for number, (importer, imported) in enumerate(ACROSS):
         module = tmp_path.joinpath("belljar", *importer.split("."), f"across{number}.py")
         module.write_text(f"import belljar.{imported}\n")
