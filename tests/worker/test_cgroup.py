@@ -19,21 +19,27 @@ divisible = pytest.mark.skipif(sys.platform != "linux" or not find_places(), rea
 pytestmark = linux
 
 
-def groups() -> list[str]:
-    return [
+def groups() -> set[str]:
+    return {
         f"{place.directory}/{name}"
         for place in find_places()
         for name in os.listdir(place.directory)
         if name.startswith(f"belljar-{os.getpid()}-")
-    ]
+    }
 
 
-def wait_no_groups() -> list[str]:
+@pytest.fixture
+def before() -> set[str]:
+    """The groups of sandboxes that other tests made, and of those that are just being removed."""
+    return groups()
+
+
+def wait_no_more_groups(before: set[str]) -> set[str]:
     deadline = time.monotonic() + 30
-    while groups() and time.monotonic() < deadline:
+    while groups() - before and time.monotonic() < deadline:
         time.sleep(0.02)
         cgroup_host.remove_leftovers()
-    return groups()
+    return groups() - before
 
 
 def test_where_there_is_none_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -43,10 +49,10 @@ def test_where_there_is_none_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @divisible
-def test_a_worker_its_branches_and_their_ends() -> None:
+def test_a_worker_its_branches_and_their_ends(before: set[str]) -> None:
     with Sandbox() as plain:
         assert "cgroup" not in plain.info.isolation
-        assert not groups()
+        assert groups() <= before
     with Sandbox(require={"cgroup"}) as sandbox:
         assert "cgroup" in sandbox.info.isolation
         mine = sandbox._link.worker.cgroup
@@ -59,29 +65,29 @@ def test_a_worker_its_branches_and_their_ends() -> None:
             assert Path(f"{other.directory}/cgroup.procs").read_text().split() == [str(branch._link.pid)]
             sandbox.close()
             assert branch.exec("echo on").stdout == "on\n"
-    assert not wait_no_groups()
+    assert not wait_no_more_groups(before)
 
 
 @divisible
-def test_the_group_has_the_limit_of_the_sandbox() -> None:
+def test_the_group_has_the_limit_of_the_sandbox(before: set[str]) -> None:
     with Sandbox(require={"cgroup"}, limits=Limits(memory_bytes=64 << 20)) as sandbox:
         group = sandbox._link.worker.cgroup
         assert group is not None
         name = "memory.max" if find_places()[0].version == 2 else "memory.limit_in_bytes"
         assert int(Path(f"{group.directory}/{name}").read_text()) == (64 << 20) + (256 << 20)
-    assert not wait_no_groups()
+    assert not wait_no_more_groups(before)
 
 
 @divisible
 @pytest.mark.usefixtures("probes", "echo_engine")
-def test_engine_processes_are_in_it_too() -> None:
+def test_engine_processes_are_in_it_too(before: set[str]) -> None:
     with Sandbox(require={"cgroup"}) as sandbox:
         group = sandbox._link.worker.cgroup
         assert group is not None
         process = sandbox.spawn("engine echo spin more")
         assert process.stdout.next_chunk() == b"spinning\n"
         assert len(Path(f"{group.directory}/cgroup.procs").read_text().split()) == 2
-    assert not wait_no_groups()
+    assert not wait_no_more_groups(before)
 
 
 OWNER = """
@@ -107,7 +113,7 @@ def test_what_a_killed_owner_left_is_removed_by_the_next() -> None:
 
 
 @divisible
-def test_every_layer_that_there_is_holds_and_the_others_are_named() -> None:
+def test_every_layer_that_there_is_holds_and_the_others_are_named(before: set[str]) -> None:
     there = {cgroup_host.CONTROLLERS[name] for place in find_places() for name in place.controllers}
     with Sandbox(require={"cgroup"}) as sandbox:
         assert there <= set(sandbox.info.isolation)
@@ -119,7 +125,7 @@ def test_every_layer_that_there_is_holds_and_the_others_are_named() -> None:
             for name, value in (("cpu.cfs_quota_us", CORES * 100_000), ("pids.max", PROCESSES_MAX)):
                 bound = Path(f"{directory}/{name}")
                 assert not bound.exists() or bound.read_text() == f"{value}\n"
-    assert not wait_no_groups()
+    assert not wait_no_more_groups(before)
 
 
 def tree(monkeypatch: pytest.MonkeyPatch, root: Path, ours: str, controls: dict[str, str]) -> None:
