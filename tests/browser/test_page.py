@@ -120,6 +120,7 @@ def wait_until_started(tab: Any) -> None:
 
 def test_page(tab: Any) -> None:
     """A visit: the terminal, a cell, the agent; the session kept in the browser, and shared by a link."""
+    Model.asked.clear()
     with serving(page_handler(built_page())) as url, serving(Model) as endpoint:
         tab.goto(url)
         wait_until_started(tab)
