@@ -215,7 +215,7 @@ def test_alarms(box: Sandbox) -> None:
 import signal, time
 rung = []
 signal.signal(signal.SIGALRM, lambda number, frame: rung.append(number))
-print(signal.alarm(100), signal.alarm(1) in (99, 100))
+print(signal.alarm(100), 0 < signal.alarm(1) <= 100)
 time.sleep(1.2)
 print(rung, signal.alarm(0))
 print(signal.setitimer(signal.ITIMER_REAL, 0.05, 0.05), signal.getitimer(signal.ITIMER_REAL)[1])
