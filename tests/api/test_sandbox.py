@@ -33,6 +33,8 @@ from belljar import (
 )
 from belljar.api import link_host
 from belljar.lockdown import polling_host
+from belljar.owner.handle_host import WorkerHandle
+from belljar.owner.supervisor_host import shared
 from tests.escape.oracles import wait_gone
 
 
@@ -333,6 +335,28 @@ def test_a_dropped_sandbox_leaves_no_worker() -> None:
     del sandbox
     gc.collect()
     assert not wait_gone([pid], 60)
+
+
+def test_a_dropped_sandbox_warns_of_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Here the collector comes to its connection first: young objects are finalized before older ones."""
+    said: list[str] = []
+    take = shared.take
+
+    def take_late(memory_bytes: int) -> WorkerHandle:
+        gc.collect(0)  # the sandbox that is being made is older now than its connection
+        return take(memory_bytes)
+
+    monkeypatch.setattr(shared, "take", take_late)
+    gc.collect()
+    monkeypatch.setattr(sys, "unraisablehook", lambda unraisable: said.append(repr(unraisable.exc_value)))
+    gc.disable()
+    try:
+        pid = Sandbox()._link.pid
+        gc.collect()
+    finally:
+        gc.enable()
+    assert not wait_gone([pid], 60)
+    assert said == []
 
 
 def test_nothing_outlives_a_killed_owner() -> None:

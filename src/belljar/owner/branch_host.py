@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 
 from belljar.forking.owner.hello_host import NoHello, accept_hello, expect_hello
+from belljar.forking.owner.socket_host import HandleSocket
 from belljar.owner.handle_host import CgroupUnavailable, WorkerHandle, WorkerUnavailable
 
 
@@ -43,7 +44,7 @@ class Branching:
         except (OSError, NoHello) as error:
             raise WorkerUnavailable(f"the branch did not report: {error}") from error
         self._ours.settimeout(None)
-        connection = socket.socket(fileno=self._ours.detach())
+        connection = HandleSocket(fileno=self._ours.detach())
         branch = WorkerHandle(pid, pidfd, connection, self._origin.zygote, self._origin.family)
         if self._origin.cgroup is not None:
             try:

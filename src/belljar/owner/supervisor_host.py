@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import sys
 import threading
 from collections.abc import Sequence
@@ -13,6 +12,7 @@ from belljar.abi.limits import Limits
 from belljar.engines.prepared_host import prepared_beside
 from belljar.forking.owner.client_host import Refused
 from belljar.forking.owner.process_host import ForkServerProcess, RestartedServer
+from belljar.forking.owner.socket_host import HandleSocket
 from belljar.forking.wire import REPLAYS, encode_request
 from belljar.owner.handle_host import WorkerHandle, Workers, WorkerUnavailable
 from belljar.owner.launch_host import archive_path
@@ -25,7 +25,7 @@ ZYGOTE: Final = (sys.executable, "-I", "-m", "belljar.zygote.zygote_host")
 
 
 def _worker(pid: int, fds: list[int]) -> WorkerHandle:
-    return WorkerHandle(pid, fds[1], socket.socket(fileno=fds[0]))
+    return WorkerHandle(pid, fds[1], HandleSocket(fileno=fds[0]))
 
 
 class Supervisor:

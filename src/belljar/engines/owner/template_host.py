@@ -20,6 +20,7 @@ from belljar.abi.dataclass import dataclass, field
 from belljar.engines.errors import EngineUnavailable
 from belljar.forking.owner.client_host import Refused
 from belljar.forking.owner.process_host import RestartedServer
+from belljar.forking.owner.socket_host import HandleSocket
 from belljar.forking.wire import encode_request
 from belljar.lockdown.polling_host import readable
 from belljar.lockdown.server_process_host import ANSWER_SECONDS, kill_process
@@ -155,9 +156,9 @@ def _request(limits: EngineLimits, options: Mapping[str, Any]) -> bytes:
 def _made(pid: int, fds: list[int]) -> EngineProcess:
     if sys.platform == "win32":
         raise NotImplementedError
-    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, 0, fds[0])  # it would ask what it is otherwise
+    connection = HandleSocket(socket.AF_UNIX, socket.SOCK_STREAM, 0, fds[0])  # it would ask what it is otherwise
     connection.setblocking(False)
-    own = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET, 0, fds[2]) if len(fds) == 3 else None
+    own = HandleSocket(socket.AF_UNIX, socket.SOCK_SEQPACKET, 0, fds[2]) if len(fds) == 3 else None
     if own is not None:
         own.settimeout(ANSWER_SECONDS)
     return EngineProcess(pid, fds[1], connection, own)

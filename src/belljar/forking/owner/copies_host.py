@@ -15,6 +15,7 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from belljar.forking.owner.hello_host import NoHello, accept_hello, expect_hello
+from belljar.forking.owner.socket_host import HandleSocket
 from belljar.forking.timeout_host import set_receive_timeout
 from belljar.forking.wire import COPY
 from belljar.lockdown.family_host import Family
@@ -87,12 +88,14 @@ class Copying:
         self._pidfd = pidfd
         self._asked = control
         self._family = family
-        self.connection, self._their_connection = socket.socketpair()
+        ours, self._their_connection = socket.socketpair()
+        self.connection = HandleSocket(socket.AF_UNIX, socket.SOCK_STREAM, 0, ours.detach())
         for end in (self.connection, self._their_connection):
             end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
         if looks_at_control:
             set_receive_timeout(self._their_connection)
-        self.control, self._their_control = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        ours, self._their_control = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.control = HandleSocket(socket.AF_UNIX, socket.SOCK_SEQPACKET, 0, ours.detach())
         expect_hello(self.control)
 
     def make(self) -> tuple[int, int]:
