@@ -19,7 +19,7 @@ from belljar.fuse.session import Session
 from belljar.kernel.fs.hostdir_host import HostDirServer
 from belljar.kernel.fs.remote import Export, Message, RemoteServer
 from belljar.kernel.vfs.server import FileServer
-from tests.kernel.real_files import Answer, Helper, receive, send
+from tests.kernel.real_files import Answer, Helper, leave_descriptors, receive, send
 
 CLONE_NEWNS, CLONE_NEWUSER = 0x20000, 0x10000000
 MS_REC_PRIVATE = 0x44000
@@ -104,11 +104,10 @@ class Namespace:
         self._descriptors, sent = socket.socketpair()
         self._pid = os.fork()
         if self._pid == 0:
-            ours.close()
-            self._descriptors.close()
             # Whoever runs the tests in the background may have had ^C ignored, and programs inherit that.
             signal.signal(signal.SIGINT, signal.default_int_handler)
             try:
+                leave_descriptors(theirs.fileno(), sent.fileno())
                 _isolate(theirs)
                 Inside(directory, sent).serve(theirs)
             finally:

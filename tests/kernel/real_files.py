@@ -22,6 +22,18 @@ def can_chroot() -> bool:
     return os.geteuid() == 0
 
 
+def leave_descriptors(*kept: int) -> None:
+    """Let go of what a forked process has of its parent's descriptors: else nobody sees the parent close them.
+
+    They lead to /dev/null then. If they were closed, files of ours would get their numbers, and objects of the parent
+    close those when they are collected here.
+    """
+    null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+    for fd in map(int, os.listdir("/proc/self/fd")):
+        if fd > 2 and fd not in (null, *kept):
+            os.dup2(null, fd, inheritable=False)
+
+
 class Real:
     """The calling side. `call` gives a value, or the name of an errno as `"!ENOENT"`."""
 
@@ -29,8 +41,8 @@ class Real:
         ours, theirs = socket.socketpair()
         self._pid = os.fork()
         if self._pid == 0:
-            ours.close()
             try:
+                leave_descriptors(theirs.fileno())
                 (helper or Helper)(directory).serve(theirs)
             finally:
                 os._exit(0)
