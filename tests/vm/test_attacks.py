@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import resource
 import shutil
 import socket
 import struct
@@ -204,7 +205,16 @@ def mounted() -> Iterator[tuple[socket.socket, Served, list[BaseException]]]:
 Mounted = tuple[socket.socket, Served, list[BaseException]]
 
 
-def test_a_port_of_a_high_number() -> None:
+@pytest.fixture
+def many_files() -> Iterator[None]:
+    """The limit of open files is what it may be at most: often it is 1024."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_a_port_of_a_high_number(many_files: None) -> None:
     """As an owner of many machines has."""
     low, machine = socket.socketpair()
     with low, machine, socket.socket(fileno=fcntl.fcntl(low, fcntl.F_DUPFD_CLOEXEC, 1024)) as high:

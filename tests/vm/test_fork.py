@@ -25,6 +25,7 @@ from belljar.vm import live_host, machine_host
 from belljar.vm.live_host import clear_ports, save_state
 from belljar.vm.machine_host import MachineWorker
 from belljar.vm.qmp_host import Monitor, MonitorError
+from tests.escape.oracles import check_open_files, open_files
 from tests.vm.conftest import MACHINE
 
 COUNTER = """
@@ -322,12 +323,12 @@ def test_too_many_blocks_and_the_machine_goes_on() -> None:
 
 @pytest.mark.parametrize("command", ["stop", "cont"])
 def test_a_machine_that_does_not_stop_or_go_on(command: str) -> None:
-    before = len(os.listdir("/proc/self/fd"))
+    before = open_files()
     monitor = FakeMonitor(lambda _: None, **{command: MonitorError("no")})
     with pytest.raises(MonitorError, match="no"):
         save_state(monitor, 1, list)
     monitor.join()
-    assert len(os.listdir("/proc/self/fd")) <= before  # a machine of an earlier test may close some only now
+    check_open_files(before)
 
 
 def test_a_monitor_that_only_tells_of_events_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
