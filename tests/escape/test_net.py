@@ -218,7 +218,7 @@ METADATA = [
 def test_57_metadata_services_are_not_public(open_guest: Open) -> None:
     guest = open_guest(Network.policy(public_only, hosts={"metadata.google.internal": "169.254.169.254"}))
     for url in METADATA:
-        result = guest.blocked(f"curl -sS -m 5 {url}")
+        result = guest.blocked(f"curl -sS -m 30 {url}")
         assert result.exit_code in (6, 7), url
 
 

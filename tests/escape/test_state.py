@@ -67,7 +67,7 @@ def test_121_nothing_stays_between_the_commands_of_a_sandbox_but_its_files(watch
 
 
 def test_122_no_two_sandboxes_draw_the_same_numbers() -> None:
-    script = "echo $RANDOM $RANDOM $RANDOM; echo $SRANDOM; uuidgen; head -c 16 /dev/urandom | od -An -tx1; mktemp -u; shuf -i 1-1000000 -n 3; awk 'BEGIN { srand(); print srand() }' > /dev/null; sort -R <(seq 100) | head -5"  # noqa: E501
+    script = "echo $RANDOM $RANDOM $RANDOM; echo $SRANDOM; uuidgen; head -c 16 /dev/urandom | od -An -tx1; mktemp -u; echo $(shuf -i 1-1000000 -n 3); awk 'BEGIN { srand(); print srand() }' > /dev/null; sort -R <(seq 100) | head -5"  # noqa: E501
     seen: list[set[str]] = []
     for _ in range(4):
         with Sandbox() as sandbox:
