@@ -10,6 +10,7 @@ import tempfile
 import urllib.request
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
+from http.client import HTTPException
 from pathlib import Path
 
 from belljar.image.debian.fetch_host import Archive, fetch_index, fetch_packages, host_architecture
@@ -73,13 +74,24 @@ def cache_directory() -> Path:
 
 
 def download(name: str, digest: str) -> bytes:
+    """A file of the pool, kept in the tests' cache: only its first test needs the network. Raises Unreachable."""
+    place = cache_directory() / "pool" / digest
+    with suppress(OSError):
+        kept = place.read_bytes()
+        if hashlib.sha256(kept).hexdigest() == digest:
+            return kept
     try:
         with urllib.request.urlopen(POOL + name, timeout=60) as response:  # noqa: S310 - http, and the digest is known
             data: bytes = response.read()
-    except OSError as error:
+    except (OSError, HTTPException) as error:
         raise Unreachable(f"{POOL}{name}: {error}") from None
     if hashlib.sha256(data).hexdigest() != digest:
         raise Unreachable(f"{POOL}{name}: not the file that was expected")
+    with suppress(OSError):  # there is no room for it
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=place.parent) as directory:
+            (Path(directory) / "whole").write_bytes(data)
+            (Path(directory) / "whole").rename(place)
     return data
 
 
