@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from belljar import Sandbox
+from tests.native.boxes import outward_address
 from tests.native.conftest import needs_native
 from tests.native.test_isolation import SOURCE
 
@@ -65,7 +66,7 @@ def test_sockets_of_the_machine(sandbox: Sandbox, tmp_path: Path) -> None:
         tcp.settimeout(0.2)
         assert sandbox.exec(["./attacks", f"abstract:{name}"]).stdout == "ECONNREFUSED\n"
         port = tcp.getsockname()[1]
-        for address in ("127.0.0.1", "0.0.0.0", "10.0.2.2", socket.gethostbyname(socket.gethostname())):
+        for address in ("127.0.0.1", "0.0.0.0", "10.0.2.2", outward_address()):
             reached = sandbox.exec(f"exec 3<>/dev/tcp/{address}/{port}", timeout=10)
             assert reached.exit_code == 1, address
         with pytest.raises(TimeoutError):

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from belljar import Network, NetworkLimits, Sandbox
-from tests.native.boxes import native_sandbox
+from tests.native.boxes import native_sandbox, outward_address
 from tests.native.conftest import needs_native
 from tests.net.servers import HttpServer, Tripwire
 
@@ -85,7 +85,7 @@ def test_metadata_and_private_addresses(sandbox: Sandbox, server: HttpServer) ->
 
 def test_the_host_s_own_services(sandbox: Sandbox) -> None:
     """Whatever listens on the host, on loopback or on any of its addresses, and its abstract sockets."""
-    outside = socket.gethostbyname(socket.gethostname())
+    outside = outward_address()
     with Tripwire("127.0.0.1") as wire, Tripwire("0.0.0.0") as wide, socket.socket(socket.AF_UNIX) as abstract:
         name = f"\0belljar-test-{wire.port}"
         abstract.bind(name)
