@@ -14,10 +14,12 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from belljar import Sandbox
 from belljar.api.templates_host import templates
 from belljar.engines.owner import template_host
+from belljar.forking.owner.process_host import ForkServerProcess
 from belljar.owner.supervisor_host import replaying, shared
 from tests.engines import js_engines
 
@@ -37,8 +39,9 @@ def server_files() -> set[int]:
     They start when first needed, and again when a test has ended them: no case is to be blamed for that.
     """
     of_engines = [*template_host._templates.values(), *js_engines._kept.values()]
-    servers = [shared.zygote, replaying.zygote, *(each._server.process for each in of_engines)]
-    found = set()
+    servers: list[ForkServerProcess[Any] | None] = [shared.zygote, replaying.zygote]
+    servers += [each._server.process for each in of_engines]
+    found: set[int] = set()
     for server in filter(None, servers):
         errors = server.process.stderr
         found |= {server._control.fileno(), -1 if errors is None or errors.closed else errors.fileno()}
