@@ -236,9 +236,15 @@ def killed_while_it_works(sandbox: Sandbox) -> None:
 
 
 def killed_in_the_middle_of_output(sandbox: Sandbox) -> None:
-    kill_later(sandbox, 0.1)
-    while True:
-        sandbox.exec("yes", on_stdout=lambda _data: None)
+    seen = 0
+
+    def hear(data: bytes) -> None:
+        nonlocal seen
+        seen += len(data)
+        if seen > 1 << 20:
+            os.kill(sandbox._link.pid, signal.SIGKILL)
+
+    sandbox.exec("yes", on_stdout=hear)
 
 
 def killed_in_the_middle_of_input(sandbox: Sandbox) -> None:

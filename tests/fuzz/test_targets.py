@@ -1,6 +1,6 @@
-"""Each fuzzer for some seconds, from its corpus, with a seed that changes daily: BELLJAR_FUZZ_SECONDS sets how long.
+"""Each fuzzer for some seconds, from its corpus, always with the same seed: `make fuzz` is what looks for more.
 
-By default a minute for all of them together.
+BELLJAR_FUZZ_SECONDS sets how long; by default a minute for all of them together.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ import os
 import random
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -24,8 +23,7 @@ SECONDS = float(os.environ.get("BELLJAR_FUZZ_SECONDS", 60 / len(names())))
 @pytest.mark.parametrize("name", names())
 def test_nothing_breaks(name: str) -> None:
     """In a process of its own: its memory is measured."""
-    seed = int(time.time()) // 86400
-    command = [sys.executable, "-m", "tests.fuzz", name, "--seconds", str(SECONDS), "--seed", str(seed)]
+    command = [sys.executable, "-m", "tests.fuzz", name, "--seconds", str(SECONDS), "--seed", "1"]
     run = subprocess.run(
         command, cwd=Path(__file__).parents[2], capture_output=True, text=True, timeout=SECONDS + 240, check=False
     )

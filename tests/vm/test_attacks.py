@@ -32,7 +32,7 @@ from belljar.vm.memory_host import make_memory, seal
 from belljar.vm.parts_host import Parts, find_parts
 from belljar.vm.process_host import Process, Start, start_qemu
 from belljar.vm.qmp_host import Monitor, MonitorError
-from belljar.vm.relays_host import join_port
+from belljar.vm.relays_host import PortRelay
 from belljar.vm.talk_host import await_hello, send_plan
 from tests.net.servers import UdpEcho
 from tests.vm.conftest import MACHINE
@@ -273,11 +273,26 @@ CONNECTIONS: dict[str, bytes] = {
 @pytest.mark.parametrize("attack", CONNECTIONS)
 def test_a_connection_that_makes_no_sense_ends(attack: str) -> None:
     relay, machine = socket.socketpair()
-    with join_port(relay) as ours:
+    with PortRelay(relay).join() as ours:
         ours.settimeout(60)
         machine.sendall(CONNECTIONS[attack])
         machine.shutdown(socket.SHUT_WR)
         assert ours.recv(10) == b""
+    relay.close()
+    machine.close()
+
+
+def test_a_port_that_is_given_away_before_its_end_was_read() -> None:
+    """The machine tells the end of a connection and begins the next one, while the owner's thread does not run."""
+    relay, machine = socket.socketpair()
+    port = PortRelay(relay)
+    with port.join() as first, port.join() as second:
+        second.settimeout(60)
+        machine.sendall(struct.pack("<I", 0) + struct.pack("<I", 8) + b"next" + struct.pack("<I", 0))
+        assert first.recv(10) == b""
+        first.close()
+        assert second.recv(10) == b"next"
+        assert second.recv(10) == b""
     relay.close()
     machine.close()
 

@@ -13,7 +13,10 @@
 
 #define HELD (64 << 10) /* output below this waits for the program's end, so that a short one is answered by one frame */
 #define REST_MAX (2 << 20) /* of what an ended program left in a pipe */
-#define LINGER 0.1 /* seconds that what an ended program left behind may still add to its output, as long as it is busy */
+/* What an ended program left behind may still add to its output as long as it is busy: for LINGER seconds of processor
+ * time, or LINGER_MAX of any, which is for a machine that lets it wait for its processor. */
+#define LINGER 0.1
+#define LINGER_MAX 2.0
 #define LOOK 0.002 /* seconds between two looks at whether it is */
 #define KILL_PAUSE 0.005
 #define MANY 16 /* processes that are stopped before they are killed, so that none goes on to fork when another has died */
@@ -74,6 +77,7 @@ struct job {
     struct limits limits;
     const char *limit; /* the one that stopped it */
     double allowed, began, ended, deadline, sent, cpu, cpu_before;
+    double cpu_ended; /* when first looked at after its program had ended; -1 before */
     uint32_t processes, moving; /* moving: of those, not stopped yet */
     int stops;                  /* looks so far at which they were stopped */
     bool strikes;               /* they are killed now */
@@ -809,6 +813,7 @@ static void end_job(struct job *job, int status, bool left) {
     job->status = status;
     job->leaves = left;
     job->ended = now();
+    job->cpu_ended = -1;
     job->quiet = 0;
 }
 
@@ -996,14 +1001,16 @@ static bool is_drained(struct job *job, double time) {
         flush_output(job, i);
         open = open || (o->fd >= 0 && o->credit > 0);
     }
-    if (!open || time - job->ended > LINGER)
+    if (!open || time - job->ended > LINGER_MAX)
         return true;
     if (time < next_look)
         return false;
     look();
     next_look = time + LOOK;
+    if (job->cpu_ended < 0)
+        job->cpu_ended = job->cpu;
     job->quiet = job->busy ? 0 : job->quiet + 1;
-    return job->quiet > 2;
+    return job->quiet > 2 || job->cpu - job->cpu_ended > LINGER;
 }
 
 void jobs_advance(void) {

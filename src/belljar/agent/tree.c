@@ -281,9 +281,9 @@ void send_tree(struct reader *arguments, int to) {
     struct reader system = *arguments;
     stop_others();
     put_root(system);
+    continue_others(); /* before the end is told: what the owner asks next may stop them again */
     put(end, sizeof end);
     flush_out();
-    continue_others();
     end_stream();
 }
 

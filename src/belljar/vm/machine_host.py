@@ -39,7 +39,7 @@ from belljar.vm.parts_host import Parts, PartsUnavailable, find_parts
 from belljar.vm.plan import Inside, RootMode, encode_go_on, encode_plan
 from belljar.vm.process_host import Process, Start, start_qemu
 from belljar.vm.qmp_host import MonitorError
-from belljar.vm.relays_host import MachineMounts, join_port
+from belljar.vm.relays_host import MachineMounts, PortRelay
 from belljar.vm.state_host import saved_machine
 from belljar.vm.talk_host import send_plan
 
@@ -86,7 +86,7 @@ class Made(Struct, frozen=True):
 class MachineWorker(SlowWorker):
     """A machine, and the connection to its first program."""
 
-    __slots__ = ("_attached", "_saving", "made", "mounts", "process")
+    __slots__ = ("_attached", "_ports", "_saving", "made", "mounts", "process")
 
     def __init__(self, process: Process, attached: Attached, made: Made) -> None:
         super().__init__(process.pid, os.dup(process.pidfd), process.control)
@@ -96,6 +96,7 @@ class MachineWorker(SlowWorker):
         """Held while it is stopped."""
         self.made = made
         self.mounts = MachineMounts(process.relays, made.account)
+        self._ports = [PortRelay(each) for each in process.relays]
         self.env = made.env
         self.cgroup = process.cgroup
         self.greeting = encode(Ready([*process.layers, MACHINE], process.pid))
@@ -148,9 +149,9 @@ class MachineWorker(SlowWorker):
 
     def open_relay(self, number: int) -> socket.socket:
         """The other end of a connection that goes by a port of the machine's. ValueError."""
-        if not 0 <= number < len(self.process.relays):
+        if not 0 <= number < len(self._ports):
             raise ValueError("the machine has no such port")
-        return join_port(self.process.relays[number])
+        return self._ports[number].join()
 
     def clear_away(self, pidfd: int) -> None:
         """Close the connection, at which the machine ends itself; wait until what is to be kept is written."""
