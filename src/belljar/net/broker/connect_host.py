@@ -192,10 +192,8 @@ async def pump(gate: Gate, flow: Flow, stream: Pipe, meter: Meter | None) -> Non
                 reading.cancel()
             elif isinstance(stream, Stream):
                 stream.write_eof()
-    except* OSError:
-        raise NetError("reset", "the connection broke") from None
-    except* NetError as errors:
-        raise errors.exceptions[0] from None
+    except BaseExceptionGroup as errors:
+        raise _sole_error(errors) from None
 
 
 class DatagramFlow(Protocol):
@@ -223,5 +221,17 @@ async def pump_datagrams(gate: Gate, flow: DatagramFlow, datagrams: Datagrams, m
                     gate.count_out(len(piece))
                     meter.sent += len(piece)
                     datagrams.write(piece)
-    except* NetError as errors:
-        raise errors.exceptions[0] from None
+    except BaseExceptionGroup as errors:
+        raise _sole_error(errors) from None
+
+
+def _sole_error(errors: BaseExceptionGroup[BaseException]) -> BaseException:
+    """The NetError for a task group in which the network failed, and nothing else; or the group itself.
+
+    Not by `except*`: until Python 3.11.3 what is raised in its body arrives in a group.
+    """
+    failed, others = errors.split((OSError, NetError))
+    if failed is None or others is not None:
+        return errors
+    first = failed.exceptions[0]
+    return first if isinstance(first, NetError) else NetError("reset", "the connection broke")
