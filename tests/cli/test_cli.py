@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -58,6 +60,13 @@ def test_timeout(belljar: Belljar) -> None:
         124,
         "belljar: timed out after 0.2 s (limit wall_seconds) and was stopped\n",
     )
+
+
+@pytest.mark.parametrize("words", [["run", "--nonsense"], ["run", "--no-daemon", "true"], ["run", "--help"]])
+def test_the_collector_works_when_a_command_is_over(words: list[str]) -> None:
+    with suppress(SystemExit):
+        cli.main(words)
+    assert gc.isenabled()
 
 
 def test_usage_errors(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

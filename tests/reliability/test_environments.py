@@ -52,6 +52,10 @@ USER = [
     "--inh-caps=-all,+dac_read_search", "--ambient-caps=-all,+dac_read_search",
 ]  # fmt: skip
 """An ordinary user, who may read the interpreter of these tests wherever it is."""
+# Linux counts processes, and descriptors on their way, by user, and those of tests that run beside this one would
+# count, too: also those of this file, which another process of the same run may be at.
+A_USER_OF_ITS_OWN = [part.replace("12345", str(20_000 + os.getpid() % 30_000)) for part in USER]
+A_USER_OF_ITS_OWN = A_USER_OF_ITS_OWN if os.geteuid() == 0 else []
 NO_CAPABILITIES_LEFT = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"]
 MAY_NOT_CHANGE_IDS = ["setpriv", "--bounding-set=-setuid,-setgid", "--inh-caps=-setuid,-setgid"]
 MAY_NOT_CHANGE_UID = ["setpriv", "--bounding-set=-setuid", "--inh-caps=-setuid"]
@@ -137,12 +141,6 @@ def test_engines_say_that_they_need_address_space(tmp_path: Path) -> None:
     assert b"RLIMIT_AS is 1500000000, but engines reserve much address space" in done.stderr
 
 
-# Linux counts descriptors on their way by user, and those of tests that run beside this one would count, too: also
-# those of this file, which another process of the same run may be at.
-A_USER_OF_ITS_OWN = [part.replace("12345", str(20_000 + os.getpid() % 30_000)) for part in USER]
-A_USER_OF_ITS_OWN = A_USER_OF_ITS_OWN if os.geteuid() == 0 else []
-
-
 def test_few_descriptors(tmp_path: Path) -> None:
     report(tmp_path, ["prlimit", "--nofile=64", *A_USER_OF_ITS_OWN])
     report(tmp_path, ["sh", "-c", 'ulimit -Sn 16; exec "$@"', "sh"])
@@ -226,7 +224,7 @@ def test_uvloop(tmp_path: Path) -> None:
         pytest.param(NO_MORE_NAMESPACES, id="no user namespaces"),
         pytest.param(["prlimit", "--nofile=16"], id="16 descriptors"),
         pytest.param(["prlimit", "--as=300000000"], id="300 MB of address space"),
-        pytest.param(["prlimit", "--nproc=1", *USER], id="no processes", marks=as_root),
+        pytest.param(["prlimit", "--nproc=1", *A_USER_OF_ITS_OWN], id="no processes", marks=as_root),
         pytest.param(["env", "-i"], id="no environment"),
         pytest.param(["unshare", "-m", "sh", "-c", 'umount -l /proc && exec "$@"', "sh"], id="no proc", marks=as_root),
         pytest.param([*NO_CAPABILITIES_LEFT], id="no capabilities", marks=as_root),

@@ -78,6 +78,7 @@ class Start:
 
     def close(self) -> None:
         """End the worker if nobody took it."""
+        gc.enable()
         if self._spawner is not None or self._launched is not None:
             self._get_spawner().close()
 
@@ -100,7 +101,7 @@ def begin(arguments: Sequence[str]) -> Start | None:
     """Start getting a worker if the command line needs one; else return None."""
     if arguments[:1] not in (["run"], ["shell"]) or not _OTHERS.isdisjoint(arguments):
         return None
-    gc.disable()  # nothing of what is loaded from here on is garbage; `Start.take` turns it on again
+    gc.disable()  # nothing of what is loaded from here on is garbage; `Start.take` or `close` turns it on again
     return Start(shared=may_share() and "--no-daemon" not in arguments)
 
 
