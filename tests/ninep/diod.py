@@ -7,6 +7,7 @@ import platform
 import socket
 import subprocess
 from pathlib import Path
+from pwd import getpwuid
 from typing import Any
 
 import pytest
@@ -65,7 +66,11 @@ class DiodServer(NinePServer):
         theirs.close()
         self._ours.settimeout(60)
         self._frames = wire.Frames()
-        super().__init__(self._request, MESSAGE, "root", str(top))
+        try:
+            super().__init__(self._request, MESSAGE, getpwuid(os.geteuid()).pw_name, str(top))
+        except BaseException:
+            self.close()
+            raise
 
     def _request(self, name: str, *values: Any) -> tuple[Any, ...]:
         tag = wire.NOTAG if name == "Tversion" else 7
