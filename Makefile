@@ -29,7 +29,7 @@ RUN := $(BIN)/python -m pytest -n $(JOBS) --dist worksteal --rooms $(if $(SHUFFL
 
 help:
 	@echo 'make demo    run the main job end to end and show what happened'
-	@echo 'make test    run the tests: everything that can fail for a reason of its own (12 minutes)'
+	@echo 'make test    run the tests: everything that can fail for a reason of its own (16 minutes from nothing, then 13)'
 	@echo 'make test-all  run everything, whole (hours)'
 	@echo 'make test-changed  the batteries of the rooms that changed since SINCE=COMMIT (default: .ci/landed)'
 	@echo 'make lint    format, lint, types, import layers, host contact'

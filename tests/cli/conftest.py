@@ -48,3 +48,9 @@ def belljar(home: dict[str, str], tmp_path: Path) -> Belljar:
         )
 
     return run
+
+
+@pytest.fixture(autouse=True)
+def no_daemon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What this process runs shares nothing with other runs on the machine."""
+    monkeypatch.setenv("BELLJAR_NO_DAEMON", "1")

@@ -198,7 +198,7 @@ def test_the_real_one(place: Path, home: dict[str, str], monkeypatch: pytest.Mon
     def listens() -> bool:
         found = SharedZygote.find(path, shared_host.identity())
         if found is not None:
-            found._connection.close()
+            found.close()
         return found is not None
 
     until(listens)
@@ -212,6 +212,10 @@ def test_the_real_one(place: Path, home: dict[str, str], monkeypatch: pytest.Mon
     until(is_alone)  # one that came second, or that makes another, is there for a moment
     [server] = servers
     assert Path(path).stat().st_mode & 0o777 == 0o600
+    unused = start_host.Start(shared=True)
+    unused.close()
+    assert unused._zygote is not None
+    assert unused._zygote._connection.fileno() == -1
     start = start_host.Start(shared=True)
     worker = start.take(MEMORY)
     start.finish()

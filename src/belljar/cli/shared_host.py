@@ -78,6 +78,9 @@ class SharedZygote:
             return None
         return cls(connection, who)
 
+    def close(self) -> None:
+        self._connection.close()
+
     def take(self, memory_bytes: int) -> WorkerHandle:
         """Take the one worker of this run. On WorkerUnavailable the run starts one itself."""
         import socket

@@ -79,6 +79,8 @@ class Start:
     def close(self) -> None:
         """End the worker if nobody took it."""
         gc.enable()
+        if self._zygote is not None:
+            self._zygote.close()
         if self._spawner is not None or self._launched is not None:
             self._get_spawner().close()
 
