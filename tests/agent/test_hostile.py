@@ -65,6 +65,16 @@ def test_a_frame_that_is_cut_off(program: Path, cut: int) -> None:
     made.kill()
 
 
+def test_input_that_no_program_has_read_is_no_longer_held(agent: Talk) -> None:
+    """In all more than the agent holds, which would have it take nothing more from its owner."""
+    agent.hear()
+    for number in range(1, 6):
+        agent.say(Start(number, [b"true"], {}, None, bytes(60 << 20), False, False, {}))
+        assert isinstance(agent.hear(), Exited)
+    agent.say(Start(6, [b"true"], {}, None, None, False, False, {}))
+    assert isinstance(agent.hear(), Exited)
+
+
 def test_frames_in_pieces_of_one_byte(agent: Talk) -> None:
     agent.hear()
     for byte in frame(["start", 1, [b"echo", b"x"], {}, None, None, False, False, {}, None, False, 0, False]):

@@ -157,7 +157,15 @@ def test_other_stores(belljar: Command, tmp_path: Path) -> None:
     assert "not a database" in belljar("snapshot", "ls", status=125)
 
 
-@pytest.mark.parametrize("args", [("snapshot",), ("store",), ("snapshot", "diff"), ("store", "gc", "--grace", "x")])
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("snapshot",),
+        ("store",),
+        ("snapshot", "diff"),
+        *(("store", "gc", "--grace", text) for text in ("x", "-1", "nan")),
+    ],
+)
 def test_wrong_command_lines(args: tuple[str, ...]) -> None:
     with pytest.raises(SystemExit) as caught:
         cli.main(args)

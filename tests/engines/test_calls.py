@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from errno import EBADF, EEXIST, EFBIG, EINTR, EINVAL, ENOENT, ENOSYS, ENOTDIR
+from errno import EBADF, EEXIST, EFBIG, EINTR, EINVAL, ENOENT, ENOSPC, ENOSYS, ENOTDIR
 from typing import Any
 
 import pytest
@@ -86,6 +86,18 @@ def test_files() -> None:
         assert errno_of(c, "open", AT_FDCWD, b"/tmp/a", O_CREAT | O_EXCL, 0) == EEXIST
         assert c.call("read_file", AT_FDCWD, b"/tmp/a") == [b"Je"]
         assert c.call("write_file", AT_FDCWD, b"/tmp/b", 0, 0o644, b"x" * 100) == [100]
+        finish(c)
+
+    serve(client)
+
+
+def test_a_file_that_can_not_be_written_is_closed() -> None:
+    def client(c: Client) -> None:
+        c.wait_for_start()
+        (free,) = c.call("dup", 0, 0, 1)
+        c.call("close", free)
+        assert errno_of(c, "write_file", AT_FDCWD, b"/dev/full", 0, 0o644, b"x") == ENOSPC
+        assert c.call("dup", 0, 0, 1) == [free]
         finish(c)
 
     serve(client)

@@ -238,6 +238,19 @@ def test_a_flood_of_flows_is_bounded() -> None:
         assert len(asked) <= 100 * (4 + time.monotonic() - began)  # four seconds' worth at once
 
 
+def test_the_flow_that_was_used_longest_ago_makes_room() -> None:
+    with UdpEcho() as server:
+        network, asked = to_ports(server.port, limits=NetworkLimits(connections=4))  # two of them flows
+
+        async def work(inside: Namespace) -> None:
+            for source in (40000, 40001, 40000, 40002, 40000):
+                inside.send("240.0.0.1", server.port, b"x", src_port=source)
+                await inside.answer()
+            assert len(asked) == 3
+
+        relayed(network, work)
+
+
 def test_a_flow_that_is_idle_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(udp_host, "_IDLE_SECONDS", 0.3)
     now = [1000.0]

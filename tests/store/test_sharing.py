@@ -265,6 +265,34 @@ def test_a_request_that_was_sent_twice(tmp_path: Path) -> None:
         assert save(store, "a", a=text) == store.get("a")
 
 
+class Interleaved:
+    """Files where somebody else does something right after the next list of names."""
+
+    def __init__(self, files: Any) -> None:
+        self._files = files
+        self.then: Callable[[], object] | None = None
+
+    def names(self, folder: str) -> list[str]:
+        found: list[str] = self._files.names(folder)
+        then, self.then = self.then, None
+        if then is not None:
+            then()
+        return found
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._files, name)
+
+
+def test_a_pack_is_removed_while_a_writer_asks_what_is_missing(tmp_path: Path) -> None:
+    files: Any = Interleaved(LocalFiles(tmp_path))
+    writer, collector = PackStore(files, "test"), PackStore(LocalFiles(tmp_path), "test")
+    root = save(writer, "a", a="text")
+    writer.delete("a", root)
+    collect(collector, now=1.0, grace=100.0)
+    files.then = lambda: collect(collector, now=200.0, grace=100.0)
+    assert writer.missing([root]) == {root}, "it would not be written again"
+
+
 class Broken(MemoryFileSystem):  # type: ignore[misc]
     """A file system whose errors are its own."""
 
