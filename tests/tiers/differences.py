@@ -24,7 +24,7 @@ class Refused:
 
 ONE_ID: dict[str, Any] = {} if owner_ids().base is not None else {"users are separate": False}
 """Of a native sandbox whose owner is an ordinary user, and has one id to give: inside, all files are its user's, root's
-too; the image, and what only a capability allows, are out of reach all the same (docs/native.md, `ids`)."""
+too. The host image's /usr, and what only a capability allows, are out of reach all the same (docs/native.md, `ids`)."""
 
 DIFFERENCES: dict[str, dict[str, Any]] = {
     "virtual": {},
