@@ -118,10 +118,10 @@ PLACES = {
     r"setrecursionlimit": (
         check_deep_recursion,
         # In a page it is lowered.
-        {"zygote_host.py", "spawned_host.py", "bin/jq/cstack.py", "inside/main_host.py"},
+        {"zygote_host.py", "spawned_host.py", "bin/_kit/cstack.py", "inside/main_host.py"},
     ),
     r"signal\.setitimer|SIGPROF": (check_signals_interrupt_re, {"kernel/cpu_guard_host.py"}),
-    r"\bf_back\b|sys\._getframe": (check_handlers_see_the_frame, {"kernel/cpu_guard_host.py", "bin/jq/cstack.py"}),
+    r"\bf_back\b|sys\._getframe": (check_handlers_see_the_frame, {"kernel/cpu_guard_host.py", "bin/_kit/cstack.py"}),
     r"MAGIC_NUMBER": (check_compiled_files, {"archive_host.py"}),
     r"__annotations__": (check_annotations, {"abi/dataclass.py", "api/settings.py"}),
     r"co_flags": (check_coroutine_flag, {"api/command.py"}),

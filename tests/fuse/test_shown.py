@@ -48,6 +48,7 @@ ASYNC = """
 async def main():
     async with AsyncSandbox(tier=tier, files={"f": "one\\n"}) as sandbox:
         await sandbox.mount_on(place, "/workspace")
+        assert not subprocess._USE_VFORK, "a program could not be started in there"
         assert await asyncio.to_thread(look, "cat f") == "one\\n"
         await sandbox.exec("echo two > f")
         assert await asyncio.to_thread(look, "cat f") == "two\\n"

@@ -189,7 +189,9 @@ def test_dpkg_goes_on_with_it(tmp_path: Path, mirror: Mirror, address: str) -> N
 
     def dpkg(*words: str) -> str:
         command = ["dpkg", f"--root={root}", "--force-not-root", "--log=/dev/null", *words]
-        found = subprocess.run(command, capture_output=True, text=True, check=False)
+        path = f"{os.environ['PATH']}:/usr/sbin:/sbin"  # dpkg wants root's programs, whoever runs it
+        env = {**os.environ, "PATH": path}
+        found = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
         assert found.returncode == 0, found.stderr
         return found.stdout
 

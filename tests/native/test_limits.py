@@ -16,16 +16,12 @@ from tests.native.conftest import needs_native
 pytestmark = needs_native
 EAT = "python3 -c \"held = []\nfor _ in range(400): held.append(bytearray(b'x') * (1 << 20))\nprint('ate it')\""
 """400 MiB."""
-TREES = [
-    (version, tree)
-    for version, tree, mark in (
-        (1, "/sys/fs/cgroup/pids", "tasks"),
-        (2, "/sys/fs/cgroup/unified", "cgroup.controllers"),
-        (2, "/sys/fs/cgroup", "cgroup.controllers"),
-    )
-    if os.access(f"{tree}/cgroup.procs", os.W_OK) and os.path.exists(f"{tree}/{mark}")
-]
-"""The trees of control groups that this machine has, with their versions."""
+TREES = {
+    "/sys/fs/cgroup/pids": (1, "tasks"),
+    "/sys/fs/cgroup/unified": (2, "cgroup.controllers"),
+    "/sys/fs/cgroup": (2, "cgroup.controllers"),
+}
+"""The trees of control groups that machines have, with their versions, and a file that tells."""
 
 
 def alive(sandbox: Sandbox) -> bool:
@@ -145,9 +141,12 @@ def test_stats_count_what_runs_inside() -> None:
         assert sandbox.stats()["cpu"] > 0
 
 
-@pytest.mark.parametrize(("version", "tree"), TREES)
-def test_it_is_in_its_control_group_from_the_start(version: int, tree: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("tree", TREES)
+def test_it_is_in_its_control_group_from_the_start(tree: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of version 2 pid 1 is born there, of version 1 it is moved: even without any controller, as here."""
+    version, mark = TREES[tree]
+    if not os.access(f"{tree}/cgroup.procs", os.W_OK) or not os.path.exists(f"{tree}/{mark}"):
+        pytest.skip(f"no control group may be made in {tree}")
     monkeypatch.setattr(cgroup_host, "find_places", lambda: (cgroup_host.Place(tree, version, frozenset()),))
 
     def groups() -> set[Path]:

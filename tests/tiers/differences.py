@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from belljar import NotOnThisTier, SandboxError
+from belljar.native.launch_host import owner_ids
 
 
 @dataclass(frozen=True)
@@ -21,6 +22,10 @@ class Refused:
     """A regular expression that its message matches."""
 
 
+ONE_ID: dict[str, Any] = {} if owner_ids().base is not None else {"users are separate": False}
+"""Of a native sandbox whose owner is an ordinary user, and has one id to give: inside, all files are its user's, root's
+too. The host image's /usr, and what only a capability allows, are out of reach all the same (docs/native.md, `ids`)."""
+
 DIFFERENCES: dict[str, dict[str, Any]] = {
     "virtual": {},
     "remote": {
@@ -29,6 +34,7 @@ DIFFERENCES: dict[str, dict[str, Any]] = {
     },
     "native": {
         "fork copies processes": False,
+        **ONE_ID,
         # They are the owner's, as all mounts are; a sandbox's host name is written at its start.
         "snapshots keep memory mounts": False,
         "a removed /etc/hostname": "/etc/hostname\n",
@@ -38,6 +44,7 @@ DIFFERENCES: dict[str, dict[str, Any]] = {
     },
     "remote-native": {
         "name of the tier": "native",
+        **ONE_ID,
         # What a native sandbox has of these needs its owner on the same machine.
         "refused connections are events": False,
         "fork": Refused(NotOnThisTier, r"not possible on tier 'native' \(of a server"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import subprocess
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -26,6 +27,7 @@ class Shown:
         """`run` performs an operation of the sandbox, on any thread. FileError, MountError."""
         tree = LiveTree(run, normalise(join(settings.cwd, check_path(path))))
         self.directory = os.path.abspath(check_path(directory, "a directory"))
+        _forbid_vfork()
         fd = mount(self.directory, f"sandbox-{settings.name}", read_only=True)
         self._served: Served | None = Served(fd, Session(tree, time.time_ns, read_only=True, report=_report))
 
@@ -42,6 +44,16 @@ class Shown:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _forbid_vfork() -> None:
+    """Have `subprocess` use fork(2) in this process from now on.
+
+    After vfork or posix_spawn, the thread that starts a program holds the interpreter's lock until the program is
+    executed. If that needs the directory shown (`cwd=`), the thread that serves it waits for the lock: a deadlock.
+    """
+    for name in ("_USE_VFORK", "_USE_POSIX_SPAWN"):  # CPython's documented switches
+        setattr(subprocess, name, False)
 
 
 def _report(error: BaseException) -> None:

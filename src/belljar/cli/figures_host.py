@@ -209,7 +209,8 @@ def measure(rounds: int) -> Iterator[Figure]:
     with Sandbox(limits=Limits(output_bytes=1 << 40)) as sandbox:
         yield against_bash("exec('echo hi'), one by one", lambda: sandbox.exec("echo hi"), rounds, 0.25)
         yield in_a_row("exec('echo hi'), in rows", lambda: sandbox.exec("echo hi"), rounds, 0.12)
-        yield idle_memory(10)
+        if os.geteuid() == 0:  # a sealed process's memory is nobody else's to look at
+            yield idle_memory(10)
         yield file_rate(sandbox, rounds)
         yield stream_rate(sandbox, max(3, rounds // 10))
     if may_share():

@@ -74,11 +74,15 @@ class Reply(NamedTuple):
 
 
 class Account(NamedTuple):
-    """The user of a sandbox, whose files those of `AGENT` are; `only`: there is no other user, and all files are."""
+    """The user of a sandbox, whose files those of `AGENT` are; `only`: there is no other user, and all files are.
+
+    `known`: the server knows this user by the same numbers, so what it makes is not of `AGENT`.
+    """
 
     uid: int
     gid: int
     only: bool = False
+    known: bool = False
 
 
 AGENT: Final = 1000
@@ -268,16 +272,19 @@ class Session:
         found = made if type(made) is Stat else Stat(*made)
         if (account := self._account) is None:
             return found
-        uid = account.uid if account.only or found.uid == AGENT else found.uid
-        gid = account.gid if account.only or found.gid == AGENT else found.gid
+        agent = None if account.known else AGENT
+        uid = account.uid if account.only or found.uid == agent else found.uid
+        gid = account.gid if account.only or found.gid == agent else found.gid
         return found._replace(uid=uid, gid=gid)
 
     def _told_uid(self, uid: int) -> int:
         """A user as the server knows it."""
-        return AGENT if self._account is not None and uid == self._account.uid else uid
+        account = self._account
+        return uid if account is None or account.known or uid != account.uid else AGENT
 
     def _told_gid(self, gid: int) -> int:
-        return AGENT if self._account is not None and gid == self._account.gid else gid
+        account = self._account
+        return gid if account is None or account.known or gid != account.gid else AGENT
 
     def _entry(self, request: Request, name: str, node: Node) -> bytes:
         """Tell the kernel of a node by a name of the directory that the request is about."""

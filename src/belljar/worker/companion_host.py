@@ -120,7 +120,7 @@ class HostCompanion:
             if len(descriptors) != 1 + len(places):
                 raise EngineUnavailable(EIO, "the companion has too few trees")
             who = self._session.credentials
-            account = Account(who.uid, who.gid, only=True) if value == 1 else None
+            account = Account(who.uid, who.gid, only=True, known=True) if value == 1 else None
             for place, device in zip(places.values(), descriptors[1:], strict=True):
                 self._serve(place, device, account)
             fd = descriptors[0].take()

@@ -162,6 +162,14 @@ def test_a_manifest_of_another_package(sandbox: Sandbox, registry: Registry) -> 
     assert refused(sandbox).startswith("npm error code EBADMANIFEST\n")
 
 
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 100_000])
+def test_a_deep_package_json(sandbox: Sandbox, text: str) -> None:
+    sandbox.files.write("package.json", text)
+    result = sandbox.exec("npm install")
+    assert result.stderr.startswith("npm error code EJSONPARSE\n")
+    assert "it is nested too deeply" in result.stderr
+
+
 @pytest.mark.parametrize(
     "page",
     [

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from belljar.bin.jq.cstack import bounded
+from belljar.bin._kit.cstack import bounded
 from belljar.bin.jq.exact import MAX_PARSING_DEPTH, ExactParser, ParseError
 from belljar.bin.jq.numbers import INFINITE, NAN, Number, parse_fraction, parse_integer
 

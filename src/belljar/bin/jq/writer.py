@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from belljar.abi.dataclass import dataclass
-from belljar.bin.jq.cstack import bounded
+from belljar.bin._kit.cstack import bounded
 from belljar.bin.jq.measure import check_size
 from belljar.bin.jq.numbers import Number, format_number
 

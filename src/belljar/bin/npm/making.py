@@ -7,6 +7,7 @@ import posixpath
 import re
 from typing import Any, Final
 
+from belljar.bin._kit.cstack import parse_json
 from belljar.bin.npm.config import edit_file, is_secret
 from belljar.bin.npm.execute import run_exec
 from belljar.bin.npm.lockfile import read_lock
@@ -226,7 +227,7 @@ def _pkg_change(session: Session, changes: dict[str, Any]) -> int:
         value = text
         if isinstance(text, str) and session.config.flag("json"):
             try:
-                value = json.loads(text)
+                value = parse_json(text)
             except (ValueError, RecursionError):
                 raise NpmError("EJSONPARSE", f"{text!r} is no JSON") from None
         _assign(document.data, _path(key), value, append=key.endswith("[]"))

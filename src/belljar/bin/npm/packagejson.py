@@ -11,6 +11,7 @@ from typing import Any, Final
 from belljar.abi.dataclass import dataclass
 from belljar.abi.errno import ENOENT, ENOTDIR
 from belljar.abi.errors import SysError
+from belljar.bin._kit.cstack import parse_json
 from belljar.bin.npm.problems import NpmError
 from belljar.bin.npm.spec import is_name
 from belljar.kernel.process import Process
@@ -51,7 +52,7 @@ def dump(data: object, indent: int | str = 2) -> str:
 def load(text: str | bytes) -> Any:
     """JSON, whose strings are text that can be written again. ValueError, RecursionError."""
     text = text.decode("utf-8", "replace") if isinstance(text, bytes) else text
-    data = json.loads(text)
+    data = parse_json(text)
     return _mended(data) if re.search(r"\\u[dD][89a-fA-F]", text) else data
 
 

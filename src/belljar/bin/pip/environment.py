@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from typing import Final
@@ -15,6 +14,7 @@ from packaging.version import InvalidVersion, Version
 from belljar.abi.base import PYTHON_VERSION
 from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
+from belljar.bin._kit.cstack import parse_json
 from belljar.bin.pip.metadata import Metadata, parse_metadata
 from belljar.bin.pip.places import PIP_VERSION, PREFIX, PYTHON, site_of
 from belljar.kernel.process import Process
@@ -188,8 +188,8 @@ def _bundled(process: Process, *, packages: bool) -> Iterator[Distribution]:
     if process.wait_for(child).shell != 0:
         return  # there is no interpreter: whoever calls it is told
     try:
-        texts = json.loads(b"".join(parts))
-    except ValueError:
+        texts = parse_json(b"".join(parts))
+    except (ValueError, RecursionError):
         return
     for text in texts if isinstance(texts, list) else []:
         distribution = read_distribution(str(text).encode() + b"\n", site_of(PREFIX), None)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from html.parser import HTMLParser
@@ -21,6 +20,7 @@ from packaging.utils import (
 from packaging.version import InvalidVersion, Version
 
 from belljar.abi.dataclass import dataclass, field
+from belljar.bin._kit.cstack import parse_json
 from belljar.bin.pip.environment import PYTHON_FULL_VERSION, supported_tags
 from belljar.bin.pip.problems import PipError
 
@@ -64,7 +64,7 @@ def parse_page(data: bytes, kind: str, url: str) -> list[Link]:
 
 def _parse_json(data: bytes, url: str) -> list[Link]:
     try:
-        page = json.loads(data)
+        page = parse_json(data)
         return [_json_link(entry, url) for entry in page["files"]]
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise PipError(f"the page at {url} is not a project's: {type(error).__name__}") from None

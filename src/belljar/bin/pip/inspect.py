@@ -11,6 +11,7 @@ from packaging.utils import canonicalize_name
 from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
 from belljar.bin._kit import count, flag, many, value
+from belljar.bin._kit.cstack import parse_json
 from belljar.bin.pip import site
 from belljar.bin.pip.environment import Distribution, find_environment, installed
 from belljar.bin.pip.offered import IndexOptions, make_finder
@@ -119,7 +120,7 @@ def _chosen(process: Process, options: ListOptions, *, bundled: bool = True) -> 
 def _origin(process: Process, distribution: Distribution) -> dict[str, Any]:
     """What direct_url.json says of one that did not come from an index; else nothing."""
     try:
-        origin = json.loads(process.read_file(f"{distribution.info}/direct_url.json"))
+        origin = parse_json(process.read_file(f"{distribution.info}/direct_url.json"))
     except (SysError, ValueError, RecursionError):
         return {}
     return origin if isinstance(origin, dict) else {}

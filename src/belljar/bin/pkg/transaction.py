@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from belljar.abi.dataclass import dataclass, field
 from belljar.abi.errors import SysError
+from belljar.bin._kit.cstack import parse_json
 from belljar.bin._remove import Remover
 from belljar.bin.pkg.database import CACHE, CATALOGS, INSTALLED, STATE
 from belljar.kernel.process import Process
@@ -34,10 +35,10 @@ def recover(process: Process) -> bool:
         journal = process.try_read(_JOURNAL)
         done = process.try_read(_DONE)
         if journal is not None:
-            _undo(process, json.loads(journal))
+            _undo(process, parse_json(journal))
             undone = True
         elif done is not None:
-            _clean(process, json.loads(done))
+            _clean(process, parse_json(done))
         remove_tree(process, PLACE)
     return undone
 
@@ -129,12 +130,12 @@ class Transaction:
         """Take back a commit that was not finished."""
         journal = self.process.try_read(_JOURNAL)
         if journal is not None:
-            _undo(self.process, json.loads(journal))
+            _undo(self.process, parse_json(journal))
 
     def finish(self) -> None:
         """Make it final, and remove what was replaced."""
         self.process.fs.rename(_JOURNAL, _DONE)
-        _clean(self.process, json.loads(self.process.read_file(_DONE)))
+        _clean(self.process, parse_json(self.process.read_file(_DONE)))
         self.close()
 
     def close(self) -> None:
