@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from belljar.lockdown.layers import ON_DEMAND
+from tests.rooms import ROOT
 
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="the walls are Linux's"),
@@ -61,6 +62,11 @@ A_USER_OF_ITS_OWN = A_USER_OF_ITS_OWN if os.geteuid() == 0 else []
 alone = pytest.mark.skipif(
     not A_USER_OF_ITS_OWN and int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")) > 1,
     reason="descriptors on their way count for all of a user's processes, and only root can have a user of its own",
+)
+# The checkout may lie below /tmp. Mounting follows no path to where it was, which would lead into the new /tmp.
+AN_EMPTY_DEV = (
+    'cd "$1" && mount -t tmpfs tmpfs /tmp && mkdir -p "$1" && mount -c --bind . "$1" && mount -t tmpfs tmpfs /dev && '
+    'shift && cd / && exec "$@"'
 )
 NO_CAPABILITIES_LEFT = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"]
 MAY_NOT_CHANGE_IDS = ["setpriv", "--bounding-set=-setuid,-setgid", "--inh-caps=-setuid,-setgid"]
@@ -237,7 +243,7 @@ def test_uvloop(tmp_path: Path) -> None:
         pytest.param(["unshare", "-m", "sh", "-c", 'umount -l /proc && exec "$@"', "sh"], id="no proc", marks=as_root),
         pytest.param([*NO_CAPABILITIES_LEFT], id="no capabilities", marks=as_root),
         pytest.param(
-            ["unshare", "-m", "sh", "-c", 'mount -t tmpfs tmpfs /tmp && mount -t tmpfs tmpfs /dev && exec "$@"', "sh"],
+            ["unshare", "-m", "sh", "-c", AN_EMPTY_DEV, "sh", str(ROOT)],
             id="an empty /dev",
             marks=as_root,
         ),

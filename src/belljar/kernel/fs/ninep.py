@@ -91,7 +91,7 @@ class NinePServer(FileServer):
             raise SysError(EIO, why="it does not speak 9P2000.L")
         self._most = size - wire.IOHDR
         fid = self._new_fid()
-        (qid,) = self._ask("Tattach", fid, wire.NOFID, user, tree, 0)
+        (qid,) = self._ask("Tattach", fid, wire.NOFID, user, tree, wire.NONUNAME)
         self._root = self._node(fid, qid, None, "")
         if not self._root.is_dir:
             raise SysError(EIO)

@@ -14,6 +14,8 @@ VERSION: Final = "9P2000.L"
 HEADER: Final = struct.Struct("<IBH")
 NOTAG: Final = 0xFFFF
 NOFID: Final = 0xFFFFFFFF
+NONUNAME: Final = 0xFFFFFFFF
+"""The number of a user who is given by name."""
 IOHDR: Final = 24
 """Bytes of a message that carries data, beside the data."""
 LEAST_SIZE: Final = 4096
