@@ -60,7 +60,7 @@ class DiodServer(NinePServer):
         self._ours, theirs = socket.socketpair()
         fd = str(theirs.fileno())
         self._process = subprocess.Popen(
-            [command, "-f", "-r", fd, "-w", fd, "-e", str(top), "-n", "-N", "-L", "stderr", "-c", "/dev/null"],
+            [command, "-f", "-r", fd, "-w", fd, "-e", str(top), "-n", "-L", "stderr", "-c", "/dev/null"],
             env=environment, pass_fds=[theirs.fileno()], stderr=subprocess.DEVNULL,
         )  # fmt: skip
         theirs.close()
