@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from belljar.abi.limits import Limits
 from belljar.api.sandbox import Sandbox
 from belljar.api.snapshot import Snapshot
 from belljar.cli import __main__ as cli
@@ -221,3 +222,15 @@ def test_run_goes_on_from_a_snapshot(home: dict[str, str], tmp_path: Path) -> No
     assert run("--restore", "six", "type greet || echo none", status=0).endswith("none\n")
     (tmp_path / "s.db").write_text("something else" * 100)
     assert "not a database" in run("--snapshot", "x", "echo not run", status=125)
+
+
+def test_run_keeps_the_limits_of_a_snapshot(belljar: Command) -> None:
+    """Those that no option changes."""
+    store = Store.sqlite(belljar.path)
+    with Sandbox(limits=Limits(open_files=50, memory_bytes=300 << 20), store=store) as sandbox:
+        sandbox.snapshot("tight")
+    belljar("run", "true", "--restore", "tight", "--snapshot", "same")
+    belljar("run", "true", "--restore", "tight", "--snapshot", "less", "--memory", "200M")
+    found = [Snapshot.find(label, store).limits for label in ("same", "less")]
+    store.close()
+    assert found == [Limits(open_files=50, memory_bytes=size << 20) for size in (300, 200)]

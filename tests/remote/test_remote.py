@@ -253,6 +253,10 @@ def test_a_quota_is_said(server: Server) -> None:
     key = server.new_key("small")
     with pytest.raises(SandboxCreationError, match="Timeout cannot be greater"):
         RemoteSandbox(key=key, keep_seconds=1e8)
+    with Sandbox(store=Store.memory()) as here:
+        snapshot = here.snapshot()
+    with pytest.raises(SandboxCreationError, match="Timeout cannot be greater"):
+        RemoteSandbox.restore(snapshot, key=key, keep_seconds=1e8)
 
 
 def test_many_at_once() -> None:
