@@ -17,6 +17,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from belljar import Sandbox
 from belljar.api.templates_host import templates
 from belljar.engines.owner import template_host
@@ -24,6 +26,10 @@ from belljar.forking.owner.process_host import ForkServerProcess
 from belljar.owner.supervisor_host import replaying, shared
 from tests.engines import js_engines
 
+needs_own_descriptors = pytest.mark.skipif(
+    os.geteuid() != 0 and int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")) > 1,
+    reason="descriptors on their way count for all of a user's processes, and only root can have a user of its own",
+)
 GROWTH = 32 << 20
 ANSWER_SECONDS = 15.0
 """An `echo` of another sandbox takes a millisecond; this much is for a machine with eight others at work."""

@@ -23,7 +23,7 @@ from belljar.abi.wire import Ask, Exited, Failure, Incident, Output, Ready, Repl
 from belljar.api import forking
 from belljar.owner.handle_host import WorkerHandle
 from belljar.owner.supervisor_host import shared
-from tests.escape.oracles import Watch, check_open_files, open_files, wait_gone
+from tests.escape.oracles import Watch, check_open_files, needs_own_descriptors, open_files, wait_gone
 
 
 class Impostor:
@@ -372,6 +372,7 @@ with Sandbox() as first:
 """
 
 
+@needs_own_descriptors
 def test_116_no_descriptors_left_is_a_clean_refusal() -> None:
     done = subprocess.run(
         [sys.executable, "-c", FEW_DESCRIPTORS], capture_output=True, text=True, timeout=120, check=False

@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from belljar.lockdown.layers import ON_DEMAND
+from tests.escape.oracles import needs_own_descriptors
 from tests.rooms import ROOT
 
 pytestmark = [
@@ -59,10 +60,6 @@ USER = [
 # count, too: also those of this file, which another process of the same run may be at.
 A_USER_OF_ITS_OWN = [part.replace("12345", str(20_000 + os.getpid() % 30_000)) for part in USER]
 A_USER_OF_ITS_OWN = A_USER_OF_ITS_OWN if os.geteuid() == 0 else []
-alone = pytest.mark.skipif(
-    not A_USER_OF_ITS_OWN and int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")) > 1,
-    reason="descriptors on their way count for all of a user's processes, and only root can have a user of its own",
-)
 # The checkout may lie below /tmp. Mounting follows no path to where it was, which would lead into the new /tmp.
 AN_EMPTY_DEV = (
     'cd "$1" && mount -t tmpfs tmpfs /tmp && mkdir -p "$1" && mount -c --bind . "$1" && mount -t tmpfs tmpfs /dev && '
@@ -153,7 +150,7 @@ def test_engines_say_that_they_need_address_space(tmp_path: Path) -> None:
     assert b"RLIMIT_AS is 1500000000, but engines reserve much address space" in done.stderr
 
 
-@alone
+@needs_own_descriptors
 def test_few_descriptors(tmp_path: Path) -> None:
     report(tmp_path, ["prlimit", "--nofile=64", *A_USER_OF_ITS_OWN])
     report(tmp_path, ["sh", "-c", 'ulimit -Sn 16; exec "$@"', "sh"])
@@ -171,7 +168,7 @@ except belljar.SandboxError as error:
 """
 
 
-@alone
+@needs_own_descriptors
 def test_too_few_descriptors_are_a_clear_error(tmp_path: Path) -> None:
     done = start(tmp_path, ["prlimit", "--nofile=16", *A_USER_OF_ITS_OWN], program=MANY)
     assert re.match(rb"[1-9] a\n", done.stdout), done.stderr.decode()
