@@ -58,8 +58,10 @@ USER = [
 """An ordinary user, who may read the interpreter of these tests wherever it is."""
 # Linux counts processes, and descriptors on their way, by user, and those of tests that run beside this one would
 # count, too: also those of this file, which another process of the same run may be at.
-A_USER_OF_ITS_OWN = [part.replace("12345", str(20_000 + os.getpid() % 30_000)) for part in USER]
-A_USER_OF_ITS_OWN = A_USER_OF_ITS_OWN if os.geteuid() == 0 else []
+A_USER_OF_ITS_OWN, ANOTHER_USER_OF_ITS_OWN = (
+    [part.replace("12345", str(first + os.getpid() % 20_000)) for part in USER] if os.geteuid() == 0 else []
+    for first in (20_000, 40_000)
+)
 # The checkout may lie below /tmp. Mounting follows no path to where it was, which would lead into the new /tmp.
 AN_EMPTY_DEV = (
     'cd "$1" && mount -t tmpfs tmpfs /tmp && mkdir -p "$1" && mount -c --bind . "$1" && mount -t tmpfs tmpfs /dev && '
@@ -235,7 +237,7 @@ def test_uvloop(tmp_path: Path) -> None:
         pytest.param(NO_MORE_NAMESPACES, id="no user namespaces"),
         pytest.param(["prlimit", "--nofile=16"], id="16 descriptors"),
         pytest.param(["prlimit", "--as=300000000"], id="300 MB of address space"),
-        pytest.param(["prlimit", "--nproc=1", *A_USER_OF_ITS_OWN], id="no processes", marks=as_root),
+        pytest.param(["prlimit", "--nproc=1", *ANOTHER_USER_OF_ITS_OWN], id="no processes", marks=as_root),
         pytest.param(["env", "-i"], id="no environment"),
         pytest.param(["unshare", "-m", "sh", "-c", 'umount -l /proc && exec "$@"', "sh"], id="no proc", marks=as_root),
         pytest.param([*NO_CAPABILITIES_LEFT], id="no capabilities", marks=as_root),
