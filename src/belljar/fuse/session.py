@@ -74,9 +74,9 @@ class Reply(NamedTuple):
 
 
 class Account(NamedTuple):
-    """The user of a sandbox, whose files those of `AGENT` are; `only`: there is no other user, and all files are.
+    """The user of a sandbox, as the kernel is told it: files that the server gives to `AGENT` belong to this user.
 
-    `known`: the server knows this user by the same numbers, so what it makes is not of `AGENT`.
+    `only`: the sandbox has no other user, so all files do. `known`: the server itself uses these numbers, not `AGENT`.
     """
 
     uid: int

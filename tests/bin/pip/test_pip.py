@@ -175,6 +175,17 @@ def test_hashes(sandbox: Sandbox) -> None:
     assert "Hashes are required" in pip(sandbox, "install --require-hashes delta==1.0").stderr
 
 
+def test_a_download_that_fails_leaves_a_file_of_that_name(sandbox: Sandbox) -> None:
+    name, page = "delta-1.0-py3-none-any.whl", sandbox.files.read("/srv/simple/delta/index.html")
+    sandbox.files.write(f"/workspace/wheels/{name}", "mine")
+    try:
+        sandbox.files.write("/srv/simple/delta/index.html", page.replace("/files/", "/none/"))
+        assert pip(sandbox, "download -d wheels delta").exit_code == 1
+    finally:
+        sandbox.files.write("/srv/simple/delta/index.html", page)
+    assert sandbox.files.read(f"/workspace/wheels/{name}") == "mine"
+
+
 def test_an_index_whose_file_is_not_what_it_says(sandbox: Sandbox) -> None:
     page = sandbox.files.read("/srv/simple/delta/index.html")
     try:

@@ -99,11 +99,11 @@ class IndexFinder:
             self._metadata[link.url] = data
         return self._metadata[link.url]
 
-    def fetch(self, offer: Offer, *, indent: str = "  ", to: str | None = None) -> str:
+    def fetch(self, offer: Offer, *, indent: str = "  ") -> str:
         """The path of an offer's file, downloaded if need be."""
         link = offer.link
         new = link.url not in self.store.paths
-        path = self.store.download(link, self.hashes.get(offer.name, ()), to=to)
+        path = self.store.download(link, self.hashes.get(offer.name, ()))
         if new:
             word = "Processing" if link.url.startswith("file:") else "Downloading"
             shown = path if word == "Processing" else link.filename

@@ -43,18 +43,13 @@ class Store:
         self.paths: dict[str, str] = {}
         self._fds: list[int] = []
 
-    def download(self, link: Link, wanted: tuple[str, ...] = (), *, to: str | None = None) -> str:
+    def download(self, link: Link, wanted: tuple[str, ...] = ()) -> str:
         """The path of a link's file, checked against the hashes of the index and those that were asked for."""
         path = self.paths.get(link.url)
         if path is None:
             self._make()
-            path = f"{to or self._directory}/{link.filename}"
-            try:
-                self._check(link, self._write(link, path), wanted)
-            except BaseException:
-                with suppress(SysError):
-                    self._process.fs.unlink(path)
-                raise
+            path = f"{self._directory}/{link.filename}"
+            self._write(link, path, wanted)
             self.paths[link.url] = path
         elif wanted:
             self._check(link, self._digests(path), wanted)
@@ -66,7 +61,8 @@ class Store:
                 self._process.fs.mkdir(self._directory, 0o700)
             self._made = True
 
-    def _write(self, link: Link, path: str) -> dict[str, str]:
+    def _write(self, link: Link, path: str, wanted: tuple[str, ...]) -> None:
+        """Fetch and check a file. One that is not whole, or not the one meant, is removed."""
         process = self._process
         hashes = {name: hashlib.new(name) for name in ("sha256", "sha384", "sha512")}
         try:
@@ -77,6 +73,11 @@ class Store:
                         for digest in hashes.values():
                             digest.update(chunk)
                         process.write_all(fd, chunk)
+                    self._check(link, {name: digest.hexdigest() for name, digest in hashes.items()}, wanted)
+                except BaseException:
+                    with suppress(SysError):
+                        process.fs.unlink(path)
+                    raise
                 finally:
                     process.close(fd)
         except NotFound:
@@ -85,7 +86,6 @@ class Store:
             raise PipError(
                 f"Could not install packages due to an OSError: [Errno {error.errno}] {error.reason}"
             ) from None
-        return {name: digest.hexdigest() for name, digest in hashes.items()}
 
     def _digests(self, path: str) -> dict[str, str]:
         hashes = {name: hashlib.new(name) for name in ("sha256", "sha384", "sha512")}
